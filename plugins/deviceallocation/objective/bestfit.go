@@ -1,0 +1,41 @@
+package objective
+
+import (
+	"math"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
+)
+
+// costScale is the resolution of costs: thousandths of a doubling of capacity.
+const costScale = 1000
+
+// BestFit prices a device by its capacity, so that a request gets the device
+// that leaves the least capacity unused. It implements allocator.Objective and
+// is safe for concurrent use.
+//
+// What the request needs is the same for all devices that satisfy it; the
+// capacity left over grows with the capacity of the device and orders devices
+// in the same way.
+type BestFit struct{}
+
+// DeviceCost is the value of the device. It does not depend on the alternative.
+func (BestFit) DeviceCost(_ *problem.Alternative, d *device.Device) int64 { return Value(d) }
+
+// Value says how valuable a device is: the mean of the binary logarithms of its
+// capacities, in thousandths. Logarithms let bytes of memory and a number of
+// cores count alike: twice as much of one of them is worth the same. The mean,
+// not the sum, because drivers describe partitions with more capacities than
+// whole devices. A device without capacity has no value.
+func Value(d *device.Device) int64 {
+	if len(d.Spec.Capacity) == 0 {
+		return 0
+	}
+	var thousandths int64
+	for _, capacity := range d.Spec.Capacity {
+		amount := max(capacity.Value.AsApproximateFloat64(), 0)
+		// Rounded one by one: a sum of floats would depend on the map's order.
+		thousandths += int64(math.Round(costScale * math.Log2(1+amount)))
+	}
+	return thousandths / int64(len(d.Spec.Capacity))
+}
