@@ -1,0 +1,108 @@
+package inventory
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+)
+
+// publication is one ResourceSlice with everything worked out that does not
+// depend on the other slices of its pool. It is immutable.
+type publication struct {
+	slice   *resourceapi.ResourceSlice
+	devices []*device.Device
+	// targets has one entry for the whole slice, or one per device.
+	targets   []target
+	perDevice bool
+}
+
+// publish compiles a slice. old is what it was compiled to before, or nil: what
+// did not change is shared with it, up to the publication itself.
+func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule, old *publication) *publication {
+	sameSlice := old != nil && old.slice == slice
+	p := &publication{slice: slice, perDevice: perDevice(slice)}
+	// Counter sets come in slices of their own. If devices are in there as
+	// well, against the API's rules, kube-scheduler does not use them either.
+	if len(slice.Spec.SharedCounters) == 0 {
+		p.devices = make([]*device.Device, len(slice.Spec.Devices))
+	}
+	changed := !sameSlice
+	for i := range p.devices {
+		taints := taintsOf(slice, i, rules)
+		if sameSlice && apiequality.Semantic.DeepEqual(old.devices[i].Taints, taints) {
+			p.devices[i] = old.devices[i]
+			continue
+		}
+		p.devices[i] = device.New(slice, i, taints)
+		changed = true
+	}
+	switch {
+	case !changed:
+		return old
+	case sameSlice:
+		p.targets = old.targets
+	case p.perDevice:
+		p.targets = make([]target, len(p.devices))
+		for i, d := range p.devices {
+			p.targets[i] = newTarget(d.Reach)
+		}
+	default:
+		p.targets = []target{newTarget(sliceReach(slice))}
+	}
+	return p
+}
+
+// taintsOf returns the taints of a device: its own, then those of the rules
+// that select it. rules must be in the order of names.
+func taintsOf(slice *resourceapi.ResourceSlice, index int, rules []*resourceapi.DeviceTaintRule) []resourceapi.DeviceTaint {
+	spec := &slice.Spec.Devices[index]
+	// Clipped, so that appending copies instead of writing into the slice.
+	taints := slices.Clip(spec.Taints)
+	for _, rule := range rules {
+		selector := rule.Spec.DeviceSelector
+		if selectsPool(selector, slice.Spec.Driver, slice.Spec.Pool.Name) &&
+			(selector.Device == nil || *selector.Device == spec.Name) {
+			taints = append(taints, rule.Spec.Taint)
+		}
+	}
+	return taints
+}
+
+// selectsPool reports whether the selector of a DeviceTaintRule can select a
+// device of the pool. Without a selector a rule selects nothing.
+func selectsPool(selector *resourceapi.DeviceTaintSelector, driver, pool string) bool {
+	return selector != nil &&
+		(selector.Driver == nil || *selector.Driver == driver) &&
+		(selector.Pool == nil || *selector.Pool == pool)
+}
+
+// at returns which devices can be reached from the node. targeted is also true
+// for a slice that selects the node, but has no devices.
+func (p *publication) at(node *corev1.Node) (devices []*device.Device, targeted bool) {
+	if !p.perDevice {
+		if !p.targets[0].matches(node) {
+			return nil, false
+		}
+		return p.devices, true
+	}
+	for i := range p.targets {
+		if p.targets[i].matches(node) {
+			devices = append(devices, p.devices[i])
+		}
+	}
+	return devices, len(devices) > 0
+}
+
+// device finds a device by its name.
+func (p *publication) device(name device.Name) *device.Device {
+	for _, d := range p.devices {
+		if d.ID.Device == name {
+			return d
+		}
+	}
+	return nil
+}
