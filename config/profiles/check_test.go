@@ -49,7 +49,7 @@ func TestCheckProfiles(t *testing.T) {
 		"all listed by hand":  {profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DeviceAllocation}, {name: DefaultPreemption}, {name: DefaultBinder}]}\n"},
 		"no preemption":       {profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}, {name: DefaultPreemption}], enabled: [{name: DeviceAllocation}]}\n"},
 		"star, then by name":  {profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {disabled: [{name: '*'}], enabled: [{name: DeviceAllocation}, {name: DefaultPreemption}]}\n"},
-		"disabled everywhere": {profiles: good + "\n- schedulerName: off\n  plugins:\n" + disabledAtEveryPoint},
+		"disabled everywhere": {profiles: good + "\n- schedulerName: inert\n  plugins:\n" + disabledAtEveryPoint},
 		"both in one profile": {
 			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n",
 			want:     `profile "own" enables DynamicResources beside DeviceAllocation, but both allocate the same devices: ` + remedyBoth + `this profile`,
