@@ -39,3 +39,10 @@ func Value(d *device.Device) int64 {
 	}
 	return thousandths / int64(len(d.Spec.Capacity))
 }
+
+// Order prices all devices alike, so that prioritized lists decide and then the
+// order of the pools. It implements allocator.Objective.
+type Order struct{}
+
+// DeviceCost is always 0.
+func (Order) DeviceCost(*problem.Alternative, *device.Device) int64 { return 0 }

@@ -1,0 +1,36 @@
+// Package deviceallocation is a kube-scheduler plugin that chooses devices for
+// pods: it replaces DynamicResources with an allocator of its own and works
+// from the public resource.k8s.io/v1 API alone.
+//
+// # The life of a pod
+//
+//   - PreEnqueue (preenqueue.go): the pod's claims exist and are its own, or it
+//     stays out of the queue with the name of what is missing.
+//   - PreFilter (prefilter.go): what the pod needs becomes a Problem; what the
+//     cluster offers becomes two snapshots, of the inventory (devices) and of
+//     the ledger (who holds them), both of which are kept up to date by events
+//     (feed.go) and not rebuilt. Nodes without any matching device are left out
+//     at once (candidates.go).
+//   - Filter (filter.go): in parallel for many nodes, the allocator looks for
+//     the best devices on a node. One node's trouble rejects that node only.
+//   - PostFilter (postfilter.go): when no node is left, an allocation that ties
+//     the pod to an unsuitable node is taken back.
+//   - Score (score.go): nodes are compared by what the allocator found.
+//   - Reserve (reserve.go): the chosen devices are entered in the ledger, which
+//     refuses what somebody else took meanwhile. Reserving twice is harmless,
+//     because pod groups are reserved twice.
+//   - PreBind (prebind.go): the claims are written, all of them or none.
+//   - Unreserve (reserve.go): nothing stays reserved, and what was written for
+//     a pod that does not run is taken back.
+//   - Queueing hints (hints.go): an event wakes a waiting pod if it may help.
+//     The hint feeds the event into inventory or ledger before it answers: the
+//     scheduler's handlers and ours run in any order, and a pod woken before
+//     our state has changed would fail again and then sleep for minutes.
+//
+// # Shell and core
+//
+// This package talks to the framework, the informers and the API server. What
+// it decides is decided in the packages below it, which are pure: device,
+// inventory, ledger, selector, problem, allocator, objective, result, reason.
+// All errors become statuses in status.go; all writes go through claimwriter.
+package deviceallocation

@@ -1,0 +1,167 @@
+package deviceallocation
+
+import (
+	"fmt"
+	"sync"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	resourcelisters "k8s.io/client-go/listers/resource/v1"
+	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
+)
+
+// feed keeps inventory and ledger up to date. Its handlers run as the
+// informers deliver; the queueing hints call it as well, because a hint may
+// come first:
+//
+//	informer store   updated
+//	scheduler        hint(pod) -> Queue        our handler has not run yet
+//	scheduler        PreFilter(pod)            old state: "does not fit"
+//	our handler      updates the state         nobody wakes the pod again
+//
+// Both rooms ignore what is not newer than what they know, so that it does not
+// matter who comes first, nor that an object comes twice.
+type feed struct {
+	inventory *inventory.Inventory
+	ledger    *ledger.Ledger
+	slices    resourcelisters.ResourceSliceLister
+	rules     resourcelisters.DeviceTaintRuleLister
+	// extended finds the claims that were made for the extended resources of a
+	// pod, by the UID of the pod.
+	extended cache.Indexer
+	index    string
+
+	mutex sync.Mutex
+	known map[string]*resourceapi.DeviceTaintRule // rules given to the inventory
+}
+
+// extendedIndex is completed with the profile's name: profiles share informers.
+const extendedIndex = "deviceAllocationExtendedResourceClaims-"
+
+func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Ledger) (*feed, error) {
+	informers := handle.SharedInformerFactory().Resource().V1()
+	f := &feed{
+		inventory: devices,
+		ledger:    holders,
+		slices:    informers.ResourceSlices().Lister(),
+		rules:     informers.DeviceTaintRules().Lister(),
+		extended:  informers.ResourceClaims().Informer().GetIndexer(),
+		index:     extendedIndex + handle.ProfileName(),
+		known:     make(map[string]*resourceapi.DeviceTaintRule),
+	}
+	err := informers.ResourceClaims().Informer().AddIndexers(cache.Indexers{f.index: extendedOwner})
+	if err != nil {
+		return nil, fmt.Errorf("add index %s: %w", f.index, err)
+	}
+	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		informers.ResourceClaims().Informer():   handler(f.ledger.Observe, f.ledger.Forget),
+		informers.ResourceSlices().Informer():   handler(f.inventory.SetSlice, f.inventory.DeleteSlice),
+		informers.DeviceTaintRules().Informer(): handler(f.setRule, f.deleteRule),
+	}
+	for informer, h := range handlers {
+		if _, err := informer.AddEventHandler(h); err != nil {
+			return nil, fmt.Errorf("add event handler: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// handler calls set for each new state of an object and gone for the last one.
+func handler[T any](set, gone func(T)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { ifType(obj, set) },
+		UpdateFunc: func(_, obj any) { ifType(obj, set) },
+		DeleteFunc: func(obj any) {
+			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = unknown.Obj
+			}
+			ifType(obj, gone)
+		},
+	}
+}
+
+func ifType[T any](obj any, f func(T)) {
+	if typed, ok := obj.(T); ok {
+		f(typed)
+	}
+}
+
+func extendedOwner(obj any) ([]string, error) {
+	claim, ok := obj.(*resourceapi.ResourceClaim)
+	if !ok || claim.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "true" {
+		return nil, nil
+	}
+	for _, owner := range claim.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			return []string{string(owner.UID)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// extendedClaim returns the claim that an earlier attempt made for the
+// extended resources of a pod, or nil.
+func (f *feed) extendedClaim(pod types.UID) *resourceapi.ResourceClaim {
+	found, err := f.extended.ByIndex(f.index, string(pod))
+	if err != nil || len(found) == 0 {
+		return nil
+	}
+	return found[0].(*resourceapi.ResourceClaim)
+}
+
+func (f *feed) setRule(rule *resourceapi.DeviceTaintRule) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.known[rule.Name] = rule
+	f.inventory.SetTaintRule(rule)
+}
+
+func (f *feed) deleteRule(rule *resourceapi.DeviceTaintRule) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	delete(f.known, rule.Name)
+	f.inventory.DeleteTaintRule(rule)
+}
+
+// refreshSlices brings what the informers have into the inventory: the slice
+// of that name and all taint rules. The event behind a hint may be about a
+// rule: the scheduler's tracker reports the slices that a rule changes, with
+// the rule's taints in them. Those copies are not what a driver published, so
+// the stores are read instead; they are never behind the event.
+func (f *feed) refreshSlices(event *resourceapi.ResourceSlice) {
+	slice, err := f.slices.Get(event.Name)
+	if err == nil {
+		f.inventory.SetSlice(slice)
+	} else {
+		f.inventory.DeleteSlice(event)
+	}
+	f.refreshRules()
+}
+
+func (f *feed) refreshRules() {
+	rules, err := f.rules.List(labels.Everything())
+	if err != nil {
+		return // a lister of an informer does not fail
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	present := make(map[string]bool, len(rules))
+	for _, rule := range rules {
+		present[rule.Name] = true
+		if f.known[rule.Name] != rule {
+			f.known[rule.Name] = rule
+			f.inventory.SetTaintRule(rule)
+		}
+	}
+	for name, rule := range f.known {
+		if !present[name] {
+			delete(f.known, name)
+			f.inventory.DeleteTaintRule(rule)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package deviceallocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/dynamic-resource-allocation/cel"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/device-scheduler/device-scheduler/config"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/claimwriter"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/objective"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/selector"
+)
+
+// Name is the name of the plugin in scheduler profiles.
+const Name = config.PluginName
+
+// cleanupTimeout bounds what is done for a pod after its attempt has failed.
+const cleanupTimeout = 30 * time.Second
+
+// Plugin is the DeviceAllocation plugin of one profile. The framework calls
+// its methods from several goroutines.
+type Plugin struct {
+	handle   fwk.Handle
+	claims   fwk.ResourceClaimTracker
+	classes  fwk.DeviceClassLister
+	resolver fwk.DeviceClassResolver
+
+	inventory *inventory.Inventory
+	ledger    *ledger.Ledger
+	feed      *feed
+	compiler  *selector.Compiler
+	writer    *claimwriter.Writer
+	nodes     *candidates
+
+	options       allocator.Options
+	weights       objective.Weights
+	filterTimeout time.Duration
+	gates         gates
+}
+
+// gates are the feature gates that matter here, resolved once.
+type gates struct {
+	extendedResources bool
+	deferredResize    bool
+}
+
+var (
+	_ fwk.PreEnqueuePlugin  = &Plugin{}
+	_ fwk.PreFilterPlugin   = &Plugin{}
+	_ fwk.FilterPlugin      = &Plugin{}
+	_ fwk.PostFilterPlugin  = &Plugin{}
+	_ fwk.ScorePlugin       = &Plugin{}
+	_ fwk.ReservePlugin     = &Plugin{}
+	_ fwk.PreBindPlugin     = &Plugin{}
+	_ fwk.EnqueueExtensions = &Plugin{}
+	_ fwk.SignPlugin        = &Plugin{}
+)
+
+// New is the plugin's factory (k8s.io/kubernetes/cmd/kube-scheduler/app
+// WithPlugin). Errors are about the args, or about a scheduler without DRA.
+func New(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	decoded, err := config.Decode(args)
+	if err != nil {
+		return nil, fmt.Errorf("decode args of plugin %s in profile %s: %w", Name, handle.ProfileName(), err)
+	}
+	manager := handle.SharedDRAManager()
+	if manager == nil {
+		return nil, errors.New("plugin " + Name + " needs the feature gate DynamicResourceAllocation")
+	}
+	enabled := utilfeature.DefaultFeatureGate.Enabled
+	pl := &Plugin{
+		handle:    handle,
+		claims:    manager.ResourceClaims(),
+		classes:   manager.DeviceClasses(),
+		resolver:  manager.DeviceClassResolver(),
+		inventory: inventory.New(),
+		ledger:    ledger.New(),
+		compiler: selector.NewCompiler(cel.Features{
+			EnableConsumableCapacity: enabled(features.DRAConsumableCapacity),
+			EnableListTypeAttributes: enabled(features.DRAListTypeAttributes),
+		}),
+		writer:        claimwriter.New(handle.ClientSet(), nil, cleanupTimeout),
+		filterTimeout: decoded.FilterTimeout.Duration,
+		gates: gates{
+			extendedResources: enabled(features.DRAExtendedResource),
+			deferredResize:    enabled(features.InPlacePodVerticalScalingSchedulerPreemption),
+		},
+	}
+	pl.configure(decoded)
+	pl.nodes = newCandidates(pl.options.FailOnSelectorError)
+	if pl.feed, err = newFeed(handle, pl.inventory, pl.ledger); err != nil {
+		return nil, fmt.Errorf("watch devices and claims: %w", err)
+	}
+	return pl, nil
+}
+
+// configure turns the args into what the core understands.
+func (pl *Plugin) configure(args *config.DeviceAllocationArgs) {
+	pl.options = allocator.Options{
+		StepBudget:          int(args.StepBudget),
+		FailOnSelectorError: args.SelectorErrors == config.SelectorErrorsFail,
+	}
+	pl.weights = objective.Weights{BestFit: int64(args.Objective.BestFitWeight), Packing: int64(args.Objective.PackingWeight)}
+	switch args.Objective.Strategy {
+	case config.StrategyNone:
+		pl.weights = objective.Weights{}
+		return
+	case config.StrategySpread:
+		pl.weights.Packing = -pl.weights.Packing
+	}
+	pl.options.Objective = objective.Order{}
+	if pl.weights.BestFit > 0 {
+		pl.options.Objective = objective.BestFit{}
+	}
+}
+
+// Name returns the name of the plugin in scheduler profiles.
+func (pl *Plugin) Name() string { return Name }
