@@ -1,0 +1,220 @@
+package claimwriter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+)
+
+// Write is what a pod needs in one of its claims.
+type Write struct {
+	// Claim is the claim as last seen. It is not changed.
+	Claim *resourceapi.ResourceClaim
+	// Allocation goes into the claim. nil: the claim must still have the allocation that it has in Claim, and is only
+	// reserved. It is not changed.
+	Allocation *resourceapi.AllocationResult
+}
+
+// Bind allocates and reserves claims for a pod: all of them, or none. Claims are written in parallel; nothing is
+// written that does not change anything, so calling it again is harmless.
+//
+// On success it returns the claims as the API server has them now, in the order of writes; they belong to the caller.
+//
+// On failure it returns no claims and an error with at least one *Error, and what this call wrote has been taken out
+// of all claims again; a roll-back that failed is in the error as well, with OperationRollBack, and the claim that it
+// names may still be allocated. Only the finalizer stays: another scheduler may rely on it by now, and the
+// controller-manager removes it with the claim. Errors that are found in the claims as last seen (such as
+// ErrTooManyConsumers) cause no write at all.
+func (w *Writer) Bind(ctx context.Context, pod *v1.Pod, writes []Write) (written []*resourceapi.ResourceClaim, err error) {
+	attempts := make([]*attempt, 0, len(writes))
+	seen := make(map[types.UID]bool, len(writes))
+	for _, write := range writes {
+		a := &attempt{w: w, pod: pod, write: write, claim: write.Claim}
+		if seen[write.Claim.UID] {
+			return nil, claimError(OperationBind, write.Claim, ErrListedTwice)
+		}
+		seen[write.Claim.UID] = true
+		if _, err := a.missing(); err != nil {
+			return nil, claimError(OperationBind, write.Claim, err)
+		}
+		attempts = append(attempts, a)
+	}
+
+	if err := forEach(attempts, func(a *attempt) error { return a.run(ctx) }); err != nil {
+		return nil, errors.Join(err, w.rollBack(ctx, attempts))
+	}
+	for _, a := range attempts {
+		if a.claim == a.write.Claim {
+			a.claim = a.claim.DeepCopy()
+		}
+		written = append(written, a.claim)
+	}
+	return written, nil
+}
+
+// rollBack takes out what the attempts wrote, or may have written.
+func (w *Writer) rollBack(ctx context.Context, attempts []*attempt) error {
+	ctx, cancel := w.cleanupContext(ctx)
+	defer cancel()
+	return forEach(attempts, func(a *attempt) error {
+		if !a.reserved {
+			return nil
+		}
+		removed, err := w.remove(ctx, OperationRollBack, a.claim, a.pod.UID, a.allocation())
+		if removed {
+			w.observer.RolledBack()
+		}
+		return err
+	})
+}
+
+// attempt is one claim's part of one Bind. It is used by one goroutine at a time.
+type attempt struct {
+	w     *Writer
+	pod   *v1.Pod
+	write Write
+	// claim is the newest version that is known.
+	claim *resourceapi.ResourceClaim
+	// allocated and reserved say what this attempt wrote or, after a lost answer, may have written. Without that it
+	// must not be taken back.
+	allocated, reserved bool
+}
+
+// allocation returns the allocation that must not outlive this attempt's reservation if that turns out to be the last
+// one; nil if there is none.
+func (a *attempt) allocation() *resourceapi.AllocationResult {
+	switch {
+	case a.allocated:
+		return a.write.Allocation
+	case len(a.write.Claim.Status.ReservedFor) > 0:
+		// The claim was in use when this attempt joined. Whoever had it may have left since, and kept the allocation
+		// only because of this reservation: pod 1 allocates, pod 2 reserves, 1 rolls back, 2 rolls back. The last one
+		// to leave takes the allocation along, as the controller-manager does it.
+		return a.write.Claim.Status.Allocation
+	default:
+		// The claim was allocated but idle: it is left as it was found.
+		return nil
+	}
+}
+
+// run writes until nothing is missing or something is in the way.
+func (a *attempt) run(ctx context.Context) error {
+	stale := false
+	err := untilSettled(ctx, retry.DefaultRetry, func() error {
+		if stale {
+			if err := a.refresh(ctx); err != nil {
+				return err
+			}
+		}
+		stale = true
+		return a.try(ctx)
+	})
+	return claimError(OperationBind, a.write.Claim, err)
+}
+
+func (a *attempt) refresh(ctx context.Context) error {
+	claim, err := a.w.read(ctx, a.write.Claim)
+	if err != nil {
+		return err
+	}
+	a.claim = claim
+	return nil
+}
+
+// try makes the writes that the newest known version needs.
+func (a *attempt) try(ctx context.Context) error {
+	missing, err := a.missing()
+	if err != nil || !missing.any() {
+		return err
+	}
+	if missing.finalizer {
+		updated, err := a.w.addFinalizer(ctx, a.claim)
+		if err != nil {
+			return err
+		}
+		a.claim = updated
+		// The answer shows the claim's status as well: it is as good as a read.
+		if missing, err = a.missing(); err != nil || !missing.any() {
+			return err
+		}
+	}
+	next := a.claim.DeepCopy()
+	if missing.allocation {
+		next.Status.Allocation = a.write.Allocation.DeepCopy()
+	}
+	if missing.reservation {
+		next.Status.ReservedFor = append(next.Status.ReservedFor, reservationFor(a.pod))
+	}
+	updated, err := a.w.updateStatus(ctx, OperationWriteStatus, next)
+	if err == nil || isLost(err) {
+		a.allocated = a.allocated || missing.allocation
+		a.reserved = a.reserved || missing.reservation
+	}
+	if err != nil {
+		return err
+	}
+	a.claim = updated
+	return nil
+}
+
+// parts are the things that can be missing in a claim.
+type parts struct{ finalizer, allocation, reservation bool }
+
+func (p parts) any() bool { return p.finalizer || p.allocation || p.reservation }
+
+// missing compares the newest known version of the claim with what the pod needs. The error says why the pod cannot
+// have it any more. It writes nothing.
+func (a *attempt) missing() (parts, error) {
+	var missing parts
+	status := &a.claim.Status
+	if a.claim.DeletionTimestamp != nil {
+		return missing, ErrBeingDeleted
+	}
+	want := a.write.Allocation
+	if want == nil {
+		want = a.write.Claim.Status.Allocation
+	}
+	switch {
+	case status.Allocation == nil && a.write.Allocation == nil:
+		return missing, ErrDeallocated
+	case status.Allocation == nil:
+		missing.allocation = true
+		missing.finalizer = !slices.Contains(a.claim.Finalizers, resourceapi.Finalizer)
+	default:
+		same, err := sameAllocation(want, status.Allocation)
+		if err != nil {
+			return missing, err
+		}
+		if !same {
+			return missing, ErrAllocatedElsewhere
+		}
+	}
+	if !isReservedFor(a.claim, a.pod.UID) {
+		missing.reservation = true
+		if len(status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
+			return missing, ErrTooManyConsumers
+		}
+	}
+	return missing, nil
+}
+
+// forEach calls f for all attempts at once and joins the errors in the order of the attempts. A single attempt needs no
+// goroutine. None is stopped because another one failed: a write that is cut off leaves more doubt than it saves time.
+func forEach(attempts []*attempt, f func(*attempt) error) error {
+	if len(attempts) == 1 {
+		return f(attempts[0])
+	}
+	errs := make([]error, len(attempts))
+	var wg sync.WaitGroup
+	for i, a := range attempts {
+		wg.Go(func() { errs[i] = f(a) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
