@@ -49,7 +49,8 @@ func New() *Ledger {
 
 // Observe takes in a claim that was seen, by an informer, in a queueing hint or
 // as the answer to a write. What is older than what was seen is ignored, so
-// each event may come several times and in any order.
+// each event may come several times and in any order. Each claim must have its
+// UID.
 //
 // A claim seen with an allocation, whichever, ends its reservation: from now
 // on the allocation says what the claim holds. Without an allocation the

@@ -32,6 +32,9 @@ func (l *Ledger) Reserve(reservations []Reservation) error {
 	devices := make(map[device.ID]Holder)
 	for i := range reservations {
 		r := &reservations[i]
+		if r.Claim == "" {
+			return fmt.Errorf("reserve devices for claim %s: the reservation has no claim UID; choose one for a claim that does not exist yet", r.Name)
+		}
 		if _, found := claims[r.Claim]; found {
 			return fmt.Errorf("reserve devices for claim %s: it has two reservations in one call; merge them", r.Name)
 		}
