@@ -1,0 +1,140 @@
+package deviceallocation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	resourcehelper "k8s.io/component-helpers/resource"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
+	"k8s.io/utils/ptr"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/extendedresource"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
+)
+
+// extendedClaimName stands for the claim of extended resources until PreBind
+// creates it. It is not a valid name, so no real claim has it; other parts of
+// kube-scheduler know it.
+const extendedClaimName = "<extended-resources>"
+
+// extendedState is about the extended resources of a pod that device classes
+// back. Whether a node provides such a resource through devices or through a
+// device plugin shows in its allocatable resources.
+type extendedState struct {
+	pod *corev1.Pod
+	// classes has the class of each resource that the pod requests.
+	classes extendedresource.Classes
+	// uid identifies the claim in ledger and tracker before it exists.
+	uid types.UID
+	// leftover is the claim of an attempt that failed after creating it.
+	leftover *resourceapi.ResourceClaim
+}
+
+// extendedResources returns the class of each extended resource that the pod
+// requests and that a class backs.
+func (pl *Plugin) extendedResources(pod *corev1.Pod) extendedresource.Classes {
+	if !pl.gates.extendedResources {
+		return nil
+	}
+	var classes extendedresource.Classes
+	for name, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		if quantity.IsZero() || !schedutil.IsDRAExtendedResourceName(name) {
+			continue
+		}
+		if class := pl.resolver.GetDeviceClass(name); class != nil {
+			if classes == nil {
+				classes = make(extendedresource.Classes)
+			}
+			classes[name] = class.Name
+		}
+	}
+	return classes
+}
+
+func (pl *Plugin) extendedState(pod *corev1.Pod) *extendedState {
+	classes := pl.extendedResources(pod)
+	if len(classes) == 0 {
+		return nil
+	}
+	return &extendedState{
+		pod:      pod,
+		classes:  classes,
+		uid:      types.UID(uuid.NewUUID()),
+		leftover: pl.feed.extendedClaim(pod.UID),
+	}
+}
+
+// throughDevices returns the resources that a node provides through devices:
+// a device plugin that offers a resource goes first.
+func (e *extendedState) throughDevices(node fwk.NodeInfo) []corev1.ResourceName {
+	allocatable := node.GetAllocatable().GetScalarResources()
+	var names []corev1.ResourceName
+	for _, name := range slices.Sorted(maps.Keys(e.classes)) {
+		if allocatable[name] == 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// variant returns what has to be allocated on nodes that provide the given
+// extended resources through devices. It may be called in parallel.
+func (pl *Plugin) variant(s *state, extended []corev1.ResourceName) *variant {
+	key := variantKey(extended)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if v, ok := s.variants[key]; ok {
+		return v
+	}
+	v := &variant{claims: slices.Clone(s.pending)}
+	if len(extended) > 0 {
+		claim, mappings := s.extended.claim(extended)
+		v.claims, v.mappings = append(v.claims, claim), mappings
+	}
+	v.problem, v.err = problem.Build(v.claims, pl.classes.Get, pl.compiler)
+	s.variants[key] = v
+	return v
+}
+
+func variantKey(names []corev1.ResourceName) string {
+	var key strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&key, "%s ", name)
+	}
+	return key.String()
+}
+
+// claim makes the claim for some of the pod's extended resources, as PreBind
+// will create it (KEP-5004).
+func (e *extendedState) claim(names []corev1.ResourceName) (*resourceapi.ResourceClaim, []corev1.ContainerExtendedResourceRequest) {
+	classes := make(extendedresource.Classes, len(names))
+	for _, name := range names {
+		classes[name] = e.classes[name]
+	}
+	requests, mappings := extendedresource.Requests(e.pod, classes)
+	return &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:    e.pod.Namespace,
+			Name:         extendedClaimName,
+			UID:          e.uid,
+			GenerateName: e.pod.Name + "-extended-resources-",
+			Annotations:  map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1",
+				Kind:       "Pod",
+				Name:       e.pod.Name,
+				UID:        e.pod.UID,
+				Controller: ptr.To(true),
+			}},
+		},
+		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: requests}},
+	}, mappings
+}

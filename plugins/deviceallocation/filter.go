@@ -1,0 +1,85 @@
+package deviceallocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+)
+
+// errFilterTimeout ends the search on one node.
+var errFilterTimeout = errors.New("filterTimeout")
+
+// Filter looks for devices on one node. The framework calls it in parallel.
+func (pl *Plugin) Filter(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if pl.gates.deferredResize && resource.IsPodResizeDeferred(pod) {
+		return nil
+	}
+	s, err := readState(cycle)
+	if err != nil {
+		return fwk.AsStatus(err)
+	}
+	if s == nil {
+		return nil
+	}
+	if status := s.reachesAllocated(node.Node()); status != nil {
+		return status
+	}
+	var extended []corev1.ResourceName
+	if s.extended != nil {
+		extended = s.extended.throughDevices(node)
+	}
+	if len(s.pending) == 0 && len(extended) == 0 {
+		return nil
+	}
+	v := pl.variant(s, extended)
+	if v.err != nil {
+		return statusOf(v.err, nil)
+	}
+	return pl.solve(ctx, s, v, node.Node())
+}
+
+// reachesAllocated checks that the node can use the devices of all claims that
+// have some.
+func (s *state) reachesAllocated(node *corev1.Node) *fwk.Status {
+	var status *fwk.Status
+	for _, c := range s.allocated {
+		if c.nodes == nil || c.nodes.Match(node) {
+			continue
+		}
+		c.unreachable.Add(1)
+		if status == nil {
+			status = unresolvable(fmt.Sprintf("devices of resourceclaim %s cannot be reached", klog.KObj(c.claim)))
+		}
+	}
+	return status
+}
+
+// solve runs the allocator and keeps the solution.
+func (pl *Plugin) solve(ctx context.Context, s *state, v *variant, node *corev1.Node) *fwk.Status {
+	search := ctx
+	if pl.filterTimeout > 0 {
+		var cancel context.CancelFunc
+		search, cancel = context.WithTimeoutCause(ctx, pl.filterTimeout, errFilterTimeout)
+		defer cancel()
+	}
+	solution, err := allocator.Solve(search, v.problem, allocator.Node{View: s.devices.Node(node), Usage: s.holders}, pl.options)
+	switch {
+	case err == nil:
+		s.found.Store(node.Name, &found{variant: v, solution: solution})
+		return nil
+	case errors.Is(err, errFilterTimeout):
+		// Only this node is undecided; others may have been quicker.
+		return unresolvable(fmt.Sprintf("search for devices ended undecided after %s (see filterTimeout)", pl.filterTimeout))
+	case ctx.Err() != nil:
+		return unresolvable("search for devices ended because enough nodes were found")
+	default:
+		return statusOf(err, v.problem)
+	}
+}

@@ -1,0 +1,59 @@
+package deviceallocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/claimwriter"
+)
+
+// PostFilter helps a pod for which there is no node. An allocation from an
+// earlier attempt that ties it to unsuitable nodes, or to a tainted device, is
+// taken back if no other pod has reserved the claim: one claim in each attempt,
+// the one that rules out most nodes. The pod is tried again when the claim has
+// been written.
+func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	nothing := fwk.NewStatus(fwk.Unschedulable)
+	if pl.gates.deferredResize && resource.IsPodResizeDeferred(pod) {
+		return nil, nothing
+	}
+	s, err := readState(cycle)
+	if err != nil {
+		return nil, fwk.AsStatus(err)
+	}
+	if s == nil {
+		return nil, nothing
+	}
+	if s.extended != nil && s.extended.leftover != nil {
+		if err := pl.writer.DeleteClaim(ctx, s.extended.leftover); err != nil {
+			return nil, fwk.AsStatus(fmt.Errorf("delete claim of an earlier attempt: %w", err))
+		}
+		return nil, fwk.NewStatus(fwk.Unschedulable, "deletion of ResourceClaim completed")
+	}
+	if c := s.unavailable(pod); c != nil {
+		return nil, pl.deallocate(ctx, pod, c)
+	}
+	if s.omitted == "" {
+		return nil, nothing
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable, "nodes without matching devices: "+s.omitted)
+}
+
+func (pl *Plugin) deallocate(ctx context.Context, pod *corev1.Pod, c *allocatedClaim) *fwk.Status {
+	written, err := pl.writer.Deallocate(ctx, c.claim, pod)
+	if errors.Is(err, claimwriter.ErrInUse) || errors.Is(err, claimwriter.ErrGone) || errors.Is(err, claimwriter.ErrReplaced) {
+		return fwk.NewStatus(fwk.Unschedulable) // somebody was faster; an event will tell
+	}
+	if err != nil {
+		return fwk.AsStatus(fmt.Errorf("take back the allocation of claim %s: %w", klog.KObj(c.claim), err))
+	}
+	pl.ledger.Observe(written)
+	klog.FromContext(ctx).V(5).Info("Deallocated claim", "pod", klog.KObj(pod), "resourceclaim", klog.KObj(c.claim))
+	return fwk.NewStatus(fwk.Unschedulable, "deallocation of ResourceClaim completed")
+}

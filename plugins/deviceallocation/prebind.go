@@ -1,0 +1,114 @@
+package deviceallocation
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/claimwriter"
+)
+
+// PreBindPreFlight says that PreBind has something to do for pods with claims,
+// beside other plugins.
+func (pl *Plugin) PreBindPreFlight(_ context.Context, cycle fwk.CycleState, _ *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+	result := &fwk.PreBindPreFlightResult{AllowParallel: true}
+	s, err := readState(cycle)
+	if err != nil {
+		return result, fwk.AsStatus(err)
+	}
+	if s == nil {
+		return result, fwk.NewStatus(fwk.Skip)
+	}
+	return result, nil
+}
+
+// PreBind writes the claims of the pod: devices where they were chosen now, and
+// the reservation for the pod everywhere. After a failure nothing of it stays;
+// the framework calls Unreserve.
+func (pl *Plugin) PreBind(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	s, err := readState(cycle)
+	if err != nil {
+		return fwk.AsStatus(err)
+	}
+	if s == nil {
+		return nil
+	}
+	if s.reservation == nil {
+		return fwk.AsStatus(fmt.Errorf("bind devices on node %s: %w", nodeName, errNotReserved))
+	}
+	if err := pl.bind(ctx, s, pod); err != nil {
+		return fwk.AsStatus(fmt.Errorf("bind devices on node %s: %w", nodeName, err))
+	}
+	return nil
+}
+
+func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
+	r := s.reservation
+	if err := pl.createExtended(ctx, r); err != nil {
+		return err
+	}
+	writes := make([]claimwriter.Write, 0, len(r.claims)+len(s.allocated))
+	for _, c := range r.claims {
+		claim := c.claim
+		if c.extended {
+			claim = r.created
+		}
+		writes = append(writes, claimwriter.Write{Claim: claim, Allocation: c.allocation})
+	}
+	for _, c := range s.allocated {
+		writes = append(writes, claimwriter.Write{Claim: c.claim})
+	}
+	written, err := pl.writer.Bind(ctx, pod, writes)
+	if err != nil {
+		return err
+	}
+	for i, claim := range written {
+		r.written = append(r.written, writtenClaim{claim: claim, allocated: i < len(r.claims)})
+	}
+	pl.assume(ctx, r)
+	if r.created == nil {
+		return nil
+	}
+	return pl.writer.PatchExtendedResourceStatus(ctx, pod, &corev1.PodExtendedResourceClaimStatus{
+		ResourceClaimName: r.created.Name,
+		RequestMappings:   r.mappings,
+	})
+}
+
+// createExtended creates the claim for extended resources, if there is one.
+func (pl *Plugin) createExtended(ctx context.Context, r *reservation) error {
+	for _, c := range r.claims {
+		if !c.extended {
+			continue
+		}
+		template := c.claim.DeepCopy()
+		template.Name = ""
+		created, err := pl.writer.CreateExtendedResourceClaim(ctx, template)
+		if err != nil {
+			return err
+		}
+		r.created = created
+	}
+	return nil
+}
+
+// assume makes the written claims known to ledger and tracker before the
+// informers deliver them, and only then ends the reservations: there is no
+// moment at which a device looks free.
+func (pl *Plugin) assume(ctx context.Context, r *reservation) {
+	for _, w := range r.written {
+		pl.ledger.Observe(w.claim)
+		// A claim that was created a moment ago may be unknown to the tracker. It
+		// serves other plugins' scores, which do not depend on this moment.
+		if err := pl.claims.AssumeClaimAfterAPICall(w.claim); err != nil {
+			klog.FromContext(ctx).V(5).Info("Claim not assumed", "resourceclaim", klog.KObj(w.claim), "err", err)
+		}
+	}
+	for _, c := range r.claims {
+		pl.claims.MaybeRemoveClaimPendingAllocation(c.claim.UID, true)
+	}
+	pl.ledger.Unreserve(r.uids()...)
+}

@@ -1,0 +1,151 @@
+package deviceallocation
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/reason"
+)
+
+// PreFilter finds out what the pod needs and which nodes may have it.
+func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if pl.gates.deferredResize && resource.IsPodResizeDeferred(pod) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	claims, err := pl.podClaims(pod)
+	if err != nil {
+		return nil, statusOf(err, nil)
+	}
+	s := &state{variants: make(map[string]*variant), extended: pl.extendedState(pod)}
+	if len(claims) == 0 && s.extended == nil {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	// PostFilter needs the state when PreFilter itself rejects the pod.
+	cycle.Write(stateKey, s)
+	s.devices, s.holders = pl.inventory.Snapshot(), pl.ledger.Snapshot()
+	if err := pl.sortClaims(s, pod, claims); err != nil {
+		return nil, statusOf(err, nil)
+	}
+	for _, c := range s.allocated {
+		if c.blocked != "" {
+			return nil, unresolvable(c.blocked)
+		}
+	}
+	if s.extended != nil {
+		if s.extended.leftover != nil {
+			return nil, unresolvable(fmt.Sprintf("resourceclaim %s of an earlier attempt must be deleted first", klog.KObj(s.extended.leftover)))
+		}
+		return nil, nil // each node decides for itself which resources are devices
+	}
+	if len(s.pending) == 0 {
+		return nil, nil
+	}
+	v := pl.variant(s, nil)
+	if v.err != nil {
+		return nil, statusOf(v.err, nil)
+	}
+	reachable, err := pl.nodes.find(ctx, v.problem, s.devices)
+	if err != nil {
+		return nil, statusOf(err, v.problem)
+	}
+	return pl.limit(s, reachable, nodes)
+}
+
+// limit tells the framework which nodes are worth looking at. The reasons of
+// the others must not get lost: without any node left they are the answer, else
+// PostFilter adds them.
+func (pl *Plugin) limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if reachable.all {
+		return nil, nil
+	}
+	left := 0
+	for _, node := range nodes {
+		if reachable.names.Has(node.Node().Name) {
+			left++
+		}
+	}
+	if left < len(nodes) {
+		s.omitted = reachable.reasons(nodes)
+	}
+	if left == 0 {
+		return nil, unresolvable(s.omitted)
+	}
+	return &fwk.PreFilterResult{NodeNames: reachable.names}, nil
+}
+
+// sortClaims tells the claims that need devices from those that have some, and
+// checks that the pod may use the latter.
+func (pl *Plugin) sortClaims(s *state, pod *corev1.Pod, claims []*resourceapi.ResourceClaim) error {
+	for _, claim := range claims {
+		if claim.Status.Allocation == nil {
+			if pl.claims.GetPendingAllocation(claim.UID) != nil {
+				return claimErrorf("resourceclaim %s is being allocated for another pod", klog.KObj(claim))
+			}
+			s.pending = append(s.pending, claim)
+			continue
+		}
+		c, err := pl.checkAllocated(s, pod, claim)
+		if err != nil {
+			return err
+		}
+		s.allocated = append(s.allocated, c)
+	}
+	return nil
+}
+
+func (pl *Plugin) checkAllocated(s *state, pod *corev1.Pod, claim *resourceapi.ResourceClaim) (*allocatedClaim, error) {
+	c := &allocatedClaim{claim: claim}
+	reserved := resourceclaim.IsReservedForPod(pod, claim, false)
+	if !reserved && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
+		return nil, claimErrorf("resourceclaim %s has %d consumers, which is the limit", klog.KObj(claim), len(claim.Status.ReservedFor))
+	}
+	if selector := claim.Status.Allocation.NodeSelector; selector != nil {
+		nodes, err := nodeaffinity.NewNodeSelector(selector)
+		if err != nil {
+			return nil, claimErrorf("resourceclaim %s: node selector of its allocation: %v", klog.KObj(claim), err)
+		}
+		c.nodes = nodes
+	}
+	for i := range claim.Status.Allocation.Devices.Results {
+		result := &claim.Status.Allocation.Devices.Results[i]
+		if text := pl.blocked(s, claim, result, reserved); text != "" {
+			c.blocked = text
+			break
+		}
+	}
+	return c, nil
+}
+
+// blocked says why a device that a claim holds keeps pods from using the claim.
+// A pod that has its reservation keeps it under a new taint: whether it must go
+// is up to the eviction controller.
+func (pl *Plugin) blocked(s *state, claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult, reserved bool) string {
+	if len(result.BindingConditions) > 0 {
+		return fmt.Sprintf("resourceclaim %s: device %s/%s/%s needs %s, which this scheduler does not support",
+			klog.KObj(claim), result.Driver, result.Pool, result.Device, device.BindingConditions)
+	}
+	if reserved {
+		return ""
+	}
+	d := s.devices.Device(device.NewID(result.Driver, result.Pool, result.Device))
+	if d == nil {
+		return ""
+	}
+	taint := device.UntoleratedTaint(d.Taints, result.Tolerations)
+	if taint == nil {
+		return ""
+	}
+	return fmt.Sprintf("resourceclaim %s: its device %s has the untolerated taint %s", klog.KObj(claim), d.ID, reason.Taint(taint))
+}
+
+// PreFilterExtensions returns nil: devices of other pods are not offered yet.
+func (pl *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }

@@ -1,0 +1,175 @@
+package deviceallocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/result"
+)
+
+// Reserve enters the devices found for the node in the ledger and tells the
+// framework's tracker, which other plugins read. Group cycles call it a second
+// time with the same state; what is reserved already stays as it is.
+func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
+	s, err := readState(cycle)
+	if err != nil {
+		return fwk.AsStatus(err)
+	}
+	if s == nil || s.reservation != nil && s.reservation.node == nodeName {
+		return nil
+	}
+	found := s.solution(nodeName)
+	if found == nil {
+		if len(s.pending) > 0 {
+			return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: Filter found none", nodeName))
+		}
+		s.reservation = &reservation{node: nodeName}
+		return nil
+	}
+	r, err := newReservation(found, nodeName)
+	if err != nil {
+		return statusOf(err, found.variant.problem)
+	}
+	if err := pl.ledger.Reserve(r.devices()); err != nil {
+		// Somebody took a device after the snapshot. The pod tries again at once
+		// with a new one: an event that has been seen will not wake it.
+		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", nodeName, err))
+	}
+	if err := pl.signal(r); err != nil {
+		pl.ledger.Unreserve(r.uids()...)
+		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", nodeName, err))
+	}
+	s.reservation = r
+	klog.FromContext(ctx).V(5).Info("Reserved devices", "pod", klog.KObj(pod), "node", nodeName, "claims", len(r.claims))
+	return nil
+}
+
+func newReservation(found *found, nodeName string) (*reservation, error) {
+	allocations, err := result.Build(found.variant.problem, found.solution, nodeName)
+	if err != nil {
+		return nil, err
+	}
+	r := &reservation{node: nodeName, mappings: found.variant.mappings}
+	for i, claim := range found.variant.claims {
+		r.claims = append(r.claims, reservedClaim{claim: claim, allocation: &allocations[i], extended: claim.Name == extendedClaimName})
+	}
+	return r, nil
+}
+
+// devices lists what the ledger must hold: everything but devices that are
+// only accessed by administrators.
+func (r *reservation) devices() []ledger.Reservation {
+	reservations := make([]ledger.Reservation, len(r.claims))
+	for i, c := range r.claims {
+		reservations[i] = ledger.Reservation{
+			Claim: c.claim.UID,
+			Name:  types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
+		}
+		for j := range c.allocation.Devices.Results {
+			if d := &c.allocation.Devices.Results[j]; d.AdminAccess == nil || !*d.AdminAccess {
+				reservations[i].Devices = append(reservations[i].Devices, device.NewID(d.Driver, d.Pool, d.Device))
+			}
+		}
+	}
+	return reservations
+}
+
+// signal tells the tracker about the claims as they will be. On failure it has
+// told it about none.
+func (pl *Plugin) signal(r *reservation) error {
+	for i, c := range r.claims {
+		future := c.claim.DeepCopy()
+		if !slices.Contains(future.Finalizers, resourceapi.Finalizer) {
+			future.Finalizers = append(future.Finalizers, resourceapi.Finalizer)
+		}
+		future.Status.Allocation = c.allocation
+		if err := pl.claims.SignalClaimPendingAllocation(c.claim.UID, future); err != nil {
+			for _, told := range r.claims[:i] {
+				pl.claims.MaybeRemoveClaimPendingAllocation(told.claim.UID, false)
+			}
+			return fmt.Errorf("announce allocation of claim %s: %w", klog.KObj(c.claim), err)
+		}
+	}
+	return nil
+}
+
+// Unreserve takes back what Reserve and PreBind did. It may be called at any
+// time and repeatedly.
+func (pl *Plugin) Unreserve(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, nodeName string) {
+	s, err := readState(cycle)
+	if err != nil || s == nil || s.reservation == nil {
+		return
+	}
+	r := s.reservation
+	s.reservation = nil
+	pl.ledger.Unreserve(r.uids()...)
+	for _, c := range r.claims {
+		if pl.claims.MaybeRemoveClaimPendingAllocation(c.claim.UID, false) {
+			pl.claims.AssumedClaimRestore(c.claim.Namespace, c.claim.Name)
+		}
+	}
+	pl.takeBack(ctx, pod, r)
+}
+
+// takeBack undoes the writes of a PreBind after which the pod could not be
+// bound. A binding whose answer was lost may have happened all the same, and
+// then the pod runs with these devices: the API server is asked first.
+func (pl *Plugin) takeBack(ctx context.Context, pod *corev1.Pod, r *reservation) {
+	if len(r.written) == 0 && r.created == nil {
+		return
+	}
+	logger := klog.FromContext(ctx)
+	bound, err := pl.isBound(ctx, pod)
+	if err != nil {
+		logger.Error(err, "Cannot tell whether the pod was bound, its claims stay as they are", "pod", klog.KObj(pod))
+		return
+	}
+	if bound {
+		return
+	}
+	for _, w := range r.written {
+		if r.created != nil && w.claim.UID == r.created.UID {
+			continue
+		}
+		if err := pl.writer.Release(ctx, w.claim, pod, w.allocated); err != nil {
+			logger.Error(err, "Cannot release claim", "pod", klog.KObj(pod), "resourceclaim", klog.KObj(w.claim))
+		}
+	}
+	if r.created != nil {
+		if err := pl.writer.DeleteClaim(ctx, r.created); err != nil {
+			logger.Error(err, "Cannot delete claim for extended resources", "pod", klog.KObj(pod), "resourceclaim", klog.KObj(r.created))
+		}
+	}
+}
+
+// isBound asks the API server whether the pod has a node. A pod that is gone
+// has none.
+func (pl *Plugin) isBound(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	current, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read pod: %w", err)
+	case current.UID != pod.UID:
+		return false, nil
+	}
+	return current.Spec.NodeName != "", nil
+}
+
+// errNotReserved is a broken promise of the framework.
+var errNotReserved = errors.New("PreBind without Reserve")

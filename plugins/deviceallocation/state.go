@@ -1,0 +1,160 @@
+package deviceallocation
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
+)
+
+const stateKey fwk.StateKey = Name
+
+// state is what one scheduling attempt of a pod knows. PreFilter writes it,
+// the parallel Filter calls add the solutions of their nodes.
+type state struct {
+	// allocated are the claims that have devices, pending those that need some,
+	// in the order of the pod.
+	allocated []*allocatedClaim
+	pending   []*resourceapi.ResourceClaim
+	// extended is set when device classes back extended resources of the pod.
+	extended *extendedState
+
+	devices *inventory.Snapshot
+	holders *ledger.Snapshot
+
+	// variants has what a node must allocate, by the extended resources that
+	// it provides through devices; most pods have one variant.
+	mutex    sync.Mutex
+	variants map[string]*variant
+
+	// found has the *found of each node that passed Filter, by node name.
+	found sync.Map
+	// omitted says what is wrong with the nodes that PreFilter left out.
+	omitted string
+
+	// reservation is what Reserve did, nil before.
+	reservation *reservation
+}
+
+// Clone returns the state itself: attempts to preempt pods look at the same
+// devices, and what Filter adds for a node is the same in each of them.
+func (s *state) Clone() fwk.StateData { return s }
+
+// allocatedClaim is a claim whose devices have been chosen before.
+type allocatedClaim struct {
+	claim *resourceapi.ResourceClaim
+	// nodes is nil if the devices can be used from everywhere.
+	nodes *nodeaffinity.NodeSelector
+	// blocked says why no further pod may use the allocation, or is empty.
+	blocked string
+	// unreachable counts the nodes that the allocation rules out.
+	unreachable atomic.Int64
+}
+
+// variant is what has to be allocated on some nodes.
+type variant struct {
+	// claims are those of the problem.
+	claims  []*resourceapi.ResourceClaim
+	problem *problem.Problem
+	err     error
+	// mappings say which container uses which request of the last claim, if
+	// that is for extended resources.
+	mappings []corev1.ContainerExtendedResourceRequest
+}
+
+// found is what Filter found for a node.
+type found struct {
+	variant  *variant
+	solution *allocator.Solution
+}
+
+// read returns the state of an attempt, or nil if the plugin has nothing to do
+// for the pod.
+func readState(cycle fwk.CycleState) (*state, error) {
+	data, err := cycle.Read(stateKey)
+	if errors.Is(err, fwk.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data.(*state), nil
+}
+
+// solution returns what Filter found for a node, or nil.
+func (s *state) solution(node string) *found {
+	value, ok := s.found.Load(node)
+	if !ok {
+		return nil
+	}
+	return value.(*found)
+}
+
+// needsDevices tells whether anything has to be allocated anywhere.
+func (s *state) needsDevices() bool { return len(s.pending) > 0 || s.extended != nil }
+
+// reservation is what Reserve entered in ledger and tracker for one node.
+type reservation struct {
+	node   string
+	claims []reservedClaim
+	// mappings belong to the last claim if that is for extended resources.
+	mappings []corev1.ContainerExtendedResourceRequest
+	// written are the claims as PreBind wrote them.
+	written []writtenClaim
+	// created is the claim made for extended resources in PreBind, or nil.
+	created *resourceapi.ResourceClaim
+}
+
+type reservedClaim struct {
+	claim      *resourceapi.ResourceClaim
+	allocation *resourceapi.AllocationResult
+	extended   bool
+}
+
+type writtenClaim struct {
+	claim *resourceapi.ResourceClaim
+	// allocated says that this attempt chose the devices.
+	allocated bool
+}
+
+func (r *reservation) uids() []types.UID {
+	uids := make([]types.UID, len(r.claims))
+	for i := range r.claims {
+		uids[i] = r.claims[i].claim.UID
+	}
+	return uids
+}
+
+// unavailable picks the allocated claim that PostFilter should release: the
+// one that rules out most nodes and that no other pod has reserved. It returns
+// nil if there is none.
+func (s *state) unavailable(pod *corev1.Pod) *allocatedClaim {
+	var worst *allocatedClaim
+	for _, c := range s.allocated {
+		if c.blocked == "" && c.unreachable.Load() == 0 || reservedByOthers(c.claim, pod) {
+			continue
+		}
+		if worst == nil || c.blocked != "" && worst.blocked == "" ||
+			(c.blocked == "") == (worst.blocked == "") && c.unreachable.Load() > worst.unreachable.Load() {
+			worst = c
+		}
+	}
+	return worst
+}
+
+func reservedByOthers(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool {
+		return c.UID != pod.UID
+	})
+}
