@@ -4,12 +4,17 @@ import (
 	"os"
 
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo"
-	_ "k8s.io/component-base/metrics/prometheus/version"
+	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of the API client and the workqueues
+	_ "k8s.io/component-base/metrics/prometheus/version"  // metric kubernetes_build_info
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation"
 )
 
 func main() {
-	os.Exit(cli.Run(app.NewSchedulerCommand()))
+	command := app.NewSchedulerCommand(app.WithPlugin(deviceallocation.Name, deviceallocation.New))
+	introduce(command)
+	guard(command)
+	os.Exit(cli.Run(command))
 }
