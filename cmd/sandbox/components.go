@@ -54,6 +54,7 @@ func newComponentCommand(name, what string, run func(args []string) error) *cobr
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			os.Args = append([]string{name}, args...)
+			hideVersionFlag(false) // the component's own help may show it
 			return run(os.Args)
 		},
 	}
@@ -72,6 +73,9 @@ func runKwok([]string) error {
 		return fmt.Errorf("read kwok's configuration: %w", err)
 	}
 	command := kwok.NewCommand(ctx)
+	// Kubernetes' libraries have put a flag "version" of another type into the
+	// process's flags, which cobra trips over; `sandbox version` tells it anyway.
+	command.Version = ""
 	command.PersistentFlags().AddFlagSet(flags)
 	return command.ExecuteContext(ctx)
 }

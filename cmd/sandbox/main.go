@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	// What the mains of the Kubernetes components import for their side effects:
 	// JSON logging, and the metrics of clients and of the version.
@@ -40,6 +41,7 @@ It brings no scheduler: run the one that you want to try against the kubeconfig.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	hideVersionFlag(true)
 	root.AddGroup(
 		&cobra.Group{ID: sandboxGroup, Title: "Commands:"},
 		&cobra.Group{ID: componentGroup, Title: "Components, with their own flags (try COMPONENT --help):"},
@@ -47,6 +49,15 @@ It brings no scheduler: run the one that you want to try against the kubeconfig.
 	root.AddCommand(newUpCommand(), newHardwareCommand(), newVersionCommand())
 	root.AddCommand(newComponentCommands()...)
 	return root
+}
+
+// hideVersionFlag hides or shows a flag in the help texts: Kubernetes' libraries
+// add --version to the flags of the whole process, but here it does nothing and
+// `sandbox version` is the way.
+func hideVersionFlag(hide bool) {
+	if flag := pflag.Lookup("version"); flag != nil {
+		flag.Hidden = hide
+	}
 }
 
 // The groups under which the help lists the commands.

@@ -60,6 +60,15 @@ func apiServerArgs(s *settings) []string {
 		"--tls-private-key-file=" + s.serving.keyFile,
 		"--client-ca-file=" + s.ca.certFile,
 		"--token-auth-file=" + s.credentials.tokenFile,
+		// For aggregated APIs; schedulers and controllers read it as well when
+		// they check who calls them. Only the proxy's own name may speak for others.
+		"--proxy-client-cert-file=" + s.proxy.certFile,
+		"--proxy-client-key-file=" + s.proxy.keyFile,
+		"--requestheader-client-ca-file=" + s.ca.certFile,
+		"--requestheader-allowed-names=" + proxyUser,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--authorization-mode=RBAC",
 		"--etcd-servers=" + secureURL(s.ports.etcd),
 		"--etcd-cafile=" + s.ca.certFile,

@@ -17,6 +17,7 @@ import (
 const (
 	adminUser             = "sandbox-admin"
 	kwokUser              = "sandbox-kwok"
+	proxyUser             = "sandbox-front-proxy" // has a certificate, no token
 	controllerManagerUser = "system:kube-controller-manager"
 	administratorsGroup   = "system:masters"
 )

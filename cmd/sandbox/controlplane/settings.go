@@ -30,6 +30,7 @@ type settings struct {
 	ca          *authority
 	serving     keyPair // presented by every server
 	admin       keyPair // presented to etcd and in probes
+	proxy       keyPair // presented by the API server to aggregated ones
 	signingKey  string  // file; signs ServiceAccount tokens
 	credentials *credentials
 	stageFiles  []string // what kwok simulates
@@ -55,6 +56,9 @@ func newSettings(options Options, dir *directory) (*settings, error) {
 		return nil, err
 	}
 	if s.admin, err = s.ca.issue(adminUser, administratorsGroup); err != nil {
+		return nil, err
+	}
+	if s.proxy, err = s.ca.issue(proxyUser); err != nil {
 		return nil, err
 	}
 	if s.signingKey, err = newSigningKey(pki); err != nil {
