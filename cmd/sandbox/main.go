@@ -1,31 +1,67 @@
 package main
 
 import (
+	"fmt"
 	"os"
-	"context"
 
-	"go.etcd.io/etcd/server/v3/etcdmain"
-	"k8s.io/component-base/cli"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	// What the mains of the Kubernetes components import for their side effects:
+	// JSON logging, and the metrics of clients and of the version.
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	"k8s.io/kubectl/pkg/cmd"
-	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
 )
 
 func main() {
-	switch os.Args[1] {
-	case "etcd":
-		etcdmain.Main(os.Args[1:])
-	case "kube-apiserver":
-		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
-	case "kcm":
-		os.Exit(cli.Run(kcm.NewControllerManagerCommand()))
-	case "kubectl":
-		os.Exit(cli.Run(cmd.NewDefaultKubectlCommand()))
-	case "kwok":
-		_ = kwok.NewCommand(context.Background())
+	if err := newCommand().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "sandbox:", err)
+		os.Exit(1)
 	}
 }
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sandbox",
+		Short: "A real Kubernetes control plane with simulated hardware, in one binary",
+		Long: `A real Kubernetes control plane with simulated hardware, in one binary.
+
+It needs no root, no containers and no network, listens on 127.0.0.1 only, and
+keeps all its files in one directory. Start it with
+
+    sandbox up --hardware demo
+
+and look around from another terminal with the kubectl that it carries, or any
+other, and the kubeconfig file whose path it prints:
+
+    sandbox kubectl --kubeconfig PATH get nodes,resourceslices
+
+It brings no scheduler: run the one that you want to try against the kubeconfig.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	hideVersionFlag(true)
+	root.AddGroup(
+		&cobra.Group{ID: sandboxGroup, Title: "Commands:"},
+		&cobra.Group{ID: componentGroup, Title: "Components, with their own flags (try COMPONENT --help):"},
+	)
+	root.AddCommand(newUpCommand(), newHardwareCommand(), newVersionCommand())
+	root.AddCommand(newComponentCommands()...)
+	return root
+}
+
+// hideVersionFlag hides or shows a flag in the help texts: Kubernetes' libraries
+// add --version to the flags of the whole process, but here it does nothing and
+// `sandbox version` is the way.
+func hideVersionFlag(hide bool) {
+	if flag := pflag.Lookup("version"); flag != nil {
+		flag.Hidden = hide
+	}
+}
+
+// The groups under which the help lists the commands.
+const (
+	sandboxGroup   = "sandbox"
+	componentGroup = "component"
+)
