@@ -27,7 +27,7 @@ It needs a KubeSchedulerConfiguration that enables the plugin (--config).`
 func introduce(command *cobra.Command) {
 	command.Use = "device-scheduler"
 	command.Long = description
-	command.Example = "  device-scheduler --config=device-scheduler.yaml --kubeconfig=scheduler.kubeconfig"
+	command.Example = "  device-scheduler --config=device-scheduler.yaml"
 }
 
 // guard makes the command answer --version for both versions, and refuse

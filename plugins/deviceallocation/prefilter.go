@@ -73,11 +73,11 @@ func (pl *Plugin) limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*
 			left++
 		}
 	}
+	if left == 0 {
+		return nil, unresolvable(reachable.reasons(nodes))
+	}
 	if left < len(nodes) {
 		s.omitted = reachable.reasons(nodes)
-	}
-	if left == 0 {
-		return nil, unresolvable(s.omitted)
 	}
 	return &fwk.PreFilterResult{NodeNames: reachable.names}, nil
 }
