@@ -229,3 +229,23 @@ func reuse(c *resourceapi.ResourceClaim) {
 	allocated("gpu-8")(c)
 	reserved("other")(c)
 }
+
+// TestRollBackForestalled: between the roll-back's read and its write somebody else takes the reservation out, so that
+// there is nothing left to roll back and nothing to report.
+func TestRollBackForestalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		api := newFaultyAPI(t, []*resourceapi.ResourceClaim{newClaim("a")},
+			&fault{request: updateStatus, times: 1, err: errReset, applied: true, answered: cancel},
+			&fault{request: updateStatus, times: 1, before: func(api *faultyAPI) {
+				api.change("a", func(c *resourceapi.ResourceClaim) { c.Status = resourceapi.ResourceClaimStatus{} })
+			}})
+		observer := &counts{}
+		_, err := claimwriter.New(api.client, observer, 0).Bind(ctx, newPod("web"), []claimwriter.Write{{Claim: api.seen("a"), Allocation: newAllocation("gpu-0")}})
+		checkError(t, err, errReset, claimwriter.OperationWriteStatus, "a")
+		checkStates(t, api, map[string]state{"a": {Protected: true}})
+		if n := observer.seen["rolled back"]; n != 0 {
+			t.Errorf("%d roll-backs observed, want none", n)
+		}
+	})
+}
