@@ -53,8 +53,9 @@ type ObjectiveArgs struct {
 	// Strategy is the preference across nodes. Default Packed.
 	Strategy ObjectiveStrategy `json:"strategy"`
 
-	// BestFitWeight is the weight, 0 to 100, of taking on a node the least valuable device that satisfies the
-	// request. At 0 the value of a device does not matter. Default 1.
+	// BestFitWeight is the weight, 0 to 100, of taking the least valuable devices that satisfy the requests. On a
+	// node they always go first unless it is 0; across nodes it counts against PackingWeight, and its default of 3
+	// keeps a small request off a large device even where that node is the fuller one.
 	BestFitWeight int32 `json:"bestFitWeight"`
 
 	// PackingWeight is the weight, 0 to 100, of Strategy in a node's score. At 0 the number of free devices of a
@@ -85,7 +86,7 @@ func Defaults() DeviceAllocationArgs {
 		SelectorErrors: SelectorErrorsSkip,
 		Objective: ObjectiveArgs{
 			Strategy:      StrategyPacked,
-			BestFitWeight: 1,
+			BestFitWeight: 3,
 			PackingWeight: 1,
 		},
 	}
