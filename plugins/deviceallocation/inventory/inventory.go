@@ -202,20 +202,7 @@ func (i *Inventory) compile(id device.PoolID, rules []*resourceapi.DeviceTaintRu
 	if members == nil {
 		return nil
 	}
-	var newest []*member
-	for _, m := range members.slices {
-		if len(newest) > 0 {
-			order := cmp.Compare(m.slice.Spec.Pool.Generation, newest[0].slice.Spec.Pool.Generation)
-			if order < 0 {
-				continue
-			}
-			if order > 0 {
-				newest = newest[:0]
-			}
-		}
-		newest = append(newest, m)
-	}
-	slices.SortFunc(newest, func(a, b *member) int { return strings.Compare(a.slice.Name, b.slice.Name) })
+	newest := members.newest()
 	var applicable []*resourceapi.DeviceTaintRule
 	for _, rule := range rules {
 		if selectsPool(rule.Spec.DeviceSelector, id.Driver.Value(), id.Pool.Value()) {
@@ -242,6 +229,25 @@ func (i *Inventory) compile(id device.PoolID, rules []*resourceapi.DeviceTaintRu
 		return old
 	}
 	return newPool(id, publications, i.next)
+}
+
+// newest returns the slices of the newest generation, in the order of names.
+func (m *members) newest() []*member {
+	var newest []*member
+	for _, candidate := range m.slices {
+		if len(newest) > 0 {
+			order := cmp.Compare(candidate.slice.Spec.Pool.Generation, newest[0].slice.Spec.Pool.Generation)
+			if order < 0 {
+				continue
+			}
+			if order > 0 {
+				newest = newest[:0]
+			}
+		}
+		newest = append(newest, candidate)
+	}
+	slices.SortFunc(newest, func(a, b *member) int { return strings.Compare(a.slice.Name, b.slice.Name) })
+	return newest
 }
 
 func poolOf(slice *resourceapi.ResourceSlice) device.PoolID {

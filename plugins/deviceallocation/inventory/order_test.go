@@ -175,3 +175,19 @@ func TestTaintRules(t *testing.T) {
 		})
 	}
 }
+
+// TestTaintRulesLeaveOldSnapshotsAlone gives a device room for more taints
+// behind its own ones, which a careless append would write to.
+func TestTaintRulesLeaveOldSnapshotsAlone(t *testing.T) {
+	d := resourceapi.Device{Name: "gpu-0", Taints: make([]resourceapi.DeviceTaint, 1, 4)}
+	inventory := New()
+	inventory.SetSlice(newSlice("a", withDevices(d)))
+	inventory.SetTaintRule(newRule("first", driver, "", ""))
+	before := inventory.Snapshot().Pools()[0].Devices[0]
+	inventory.DeleteTaintRule(newRule("first", driver, "", ""))
+	inventory.SetTaintRule(newRule("second", driver, "", ""))
+	after := inventory.Snapshot().Pools()[0].Devices[0]
+	if got := []string{before.Taints[1].Key, after.Taints[1].Key}; !cmp.Equal(got, []string{"first", "second"}) {
+		t.Errorf("taints before and after are %v, want first and second", got)
+	}
+}

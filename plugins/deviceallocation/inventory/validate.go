@@ -121,16 +121,16 @@ func (p *Pool) findDuplicates() []duplicate {
 	var duplicates []duplicate
 	for i, publication := range p.publications {
 		for _, d := range publication.devices {
-			slices := users[d.ID.Device]
-			for _, earlier := range slices {
+			earlierUsers := users[d.ID.Device]
+			for _, earlier := range earlierUsers {
 				pair := [2]int{earlier, i}
 				if _, found := pairs[pair]; !found {
 					pairs[pair] = struct{}{}
 					duplicates = append(duplicates, duplicate{name: d.Spec.Name, first: earlier, second: i})
 				}
 			}
-			if last := len(slices) - 1; last < 0 || slices[last] != i {
-				users[d.ID.Device] = append(slices, i)
+			if last := len(earlierUsers) - 1; last < 0 || earlierUsers[last] != i {
+				users[d.ID.Device] = append(earlierUsers, i)
 			}
 		}
 	}

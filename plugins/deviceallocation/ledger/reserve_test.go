@@ -189,3 +189,15 @@ func TestShares(t *testing.T) {
 		t.Errorf("shares (-want +got):\n%s", diff)
 	}
 }
+
+// TestRecreatedClaim covers an informer that reports a claim which was deleted
+// and created anew as an update, and never the deletion.
+func TestRecreatedClaim(t *testing.T) {
+	l := New()
+	l.Observe(newClaim("a", 1, result("p/gpu-0")))
+	l.Observe(recreated(unallocated("a", 5)))
+	l.Observe(newClaim("a", 2, result("p/gpu-0")))
+	if got := held(l, "p/gpu-0"); got != nil {
+		t.Errorf("the old claim still holds its device: %v", got)
+	}
+}

@@ -19,7 +19,7 @@ func TestMapAgainstPlainMap(t *testing.T) {
 		want map[string]int
 	}
 	versions := []version{{New[string, int](Strings()), map[string]int{}}}
-	for i := range 3000 {
+	for i := range 1000 {
 		latest := versions[len(versions)-1]
 		next := version{want: maps.Clone(latest.want)}
 		key := fmt.Sprint("node-", random.IntN(400))
