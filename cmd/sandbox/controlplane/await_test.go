@@ -16,8 +16,9 @@ import (
 )
 
 // patience bounds every wait for the control plane. It only matters for tests
-// that fail.
-const patience = time.Minute
+// that fail, and is shorter than a node lease, so that a test that would have to
+// sit one out fails too.
+const patience = 30 * time.Second
 
 // await waits until check returns "", and else fails with its last answer.
 func await(t *testing.T, what string, check func(ctx context.Context) string) {

@@ -72,9 +72,13 @@ func (cp *ControlPlane) startComponents(ctx context.Context) error {
 	if err := cp.settings.choosePorts(); err != nil {
 		return err
 	}
+	// One that dies while a later one starts makes waiting pointless.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	failed := make(chan error, 1)
 	cp.failed = failed
 	cp.components = cp.settings.components(func(err error) {
+		cancel(err)
 		select {
 		case failed <- err:
 		default: // one is enough: the first is the cause

@@ -2,16 +2,16 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Kubeconfig files inside the directory; the first is for people and tests.
@@ -130,16 +130,17 @@ func (s *settings) awaitDefaultServiceAccount(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
+	lastErr := errors.New("not asked yet")
 	err = wait.PollUntilContextCancel(ctx, probeInterval, true, func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
+		if ctx.Err() == nil { // an error caused by ctx itself says nothing
+			lastErr = err
 		}
-		return err == nil, err
+		return err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for ServiceAccount default/default from %s (see %s): %w",
-			ControllerManager, s.dir.file("logs", ControllerManager+".log"), err)
+		return fmt.Errorf("wait for ServiceAccount default/default from %s (see %s): %w; last answer: %w",
+			ControllerManager, s.dir.file("logs", ControllerManager+".log"), context.Cause(ctx), lastErr)
 	}
 	return nil
 }

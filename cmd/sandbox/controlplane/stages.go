@@ -15,8 +15,8 @@ var stageFS embed.FS
 // writeStages writes the stages into the sandbox's directory, where kwok reads
 // them, and returns the files' paths.
 func writeStages(dir *directory) ([]string, error) {
-	target, err := dir.subdirectory("kwok")
-	if err != nil {
+	const target = "kwok"
+	if _, err := dir.subdirectory(target); err != nil {
 		return nil, err
 	}
 	entries, err := stageFS.ReadDir("stages")
@@ -30,7 +30,7 @@ func writeStages(dir *directory) ([]string, error) {
 			return nil, fmt.Errorf("read embedded stage: %w", err)
 		}
 		file := filepath.Join(target, entry.Name())
-		if err := os.WriteFile(file, text, 0o600); err != nil {
+		if err := os.WriteFile(dir.file(file), text, 0o600); err != nil {
 			return nil, fmt.Errorf("write stage: %w", err)
 		}
 		files = append(files, file)

@@ -104,6 +104,22 @@ func TestApplyUpdates(t *testing.T) {
 	if diff := cmp.Diff([]string{"update resourceslices/"}, writes(client)); diff != "" {
 		t.Errorf("writes after a change of one slice (-want +got):\n%s", diff)
 	}
+
+	// A node that was deleted and made anew is another owner.
+	node.UID = "second-uid"
+	if err := client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := hardware.Apply(ctx, client, objects); err != nil {
+		t.Fatal(err)
+	}
+	slice, err = client.ResourceV1().ResourceSlices().Get(ctx, objects.Slices[0].Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(slice.OwnerReferences) != 1 || slice.OwnerReferences[0].UID != "second-uid" {
+		t.Errorf("got owners %v, want the new node alone", slice.OwnerReferences)
+	}
 }
 
 // A conflict with another writer is retried, not reported.
