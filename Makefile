@@ -32,3 +32,60 @@ bin/device-scheduler:
 bin/sandbox:
 	@echo "building $@: etcd, kube-apiserver, kube-controller-manager, kubectl, kwok (with an empty build cache about 8 minutes)"
 	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/sandbox
+
+.PHONY: demo
+demo: build ## run the examples on a simulated cluster; KEEP=1 leaves it running
+	@bin/sandbox demo --scheduler bin/device-scheduler --config config/device-scheduler.yaml --examples manifests/examples $(if $(KEEP),--keep)
+
+# The order is that of what fails fastest.
+.PHONY: test
+test: check unit race conformance integration ## run all tests
+	@echo "test: everything passed"
+
+.PHONY: check
+check: ## gofmt and go vet
+	@echo "checking the format"
+	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
+	@echo "running go vet (the first time it compiles Kubernetes: about 15 minutes on 2 cores)"
+	@go vet ./...
+
+UNIT := ./config/... ./cmd/device-scheduler/... ./cmd/sandbox ./cmd/sandbox/hardware/... ./cmd/sandbox/demo/... ./plugins/... ./test/builders/... ./test/layering/...
+
+.PHONY: unit
+unit: ## unit, property, differential, golden and layering tests
+	@echo "running the tests that need no control plane"
+	@go test $(UNIT)
+
+# Where goroutines meet. The race detector needs a C compiler; without one the
+# same tests have run without it in the target unit.
+RACE := ./plugins/deviceallocation/recency ./plugins/deviceallocation/inventory ./plugins/deviceallocation/ledger \
+	./plugins/deviceallocation/selector ./plugins/deviceallocation/claimwriter ./plugins/deviceallocation
+
+.PHONY: race
+race: ## the tests of concurrent packages with the race detector
+	@if command -v "$${CC:-gcc}" >/dev/null; then \
+		echo "running concurrent packages with the race detector (the first time it compiles kube-scheduler once more: about 8 minutes)"; \
+		CGO_ENABLED=1 go test -race $(RACE); \
+	else echo "no C compiler: the race detector is left out"; fi
+
+.PHONY: conformance
+conformance: ## kube-scheduler's own allocator cases against our allocator
+	@test/conformance/run
+
+.PHONY: integration
+integration: build ## tests on a real control plane, with the manifests and configuration as shipped
+	@echo "running the integration tests"
+	@SANDBOX_BINARY=$(CURDIR)/bin/sandbox DEVICE_SCHEDULER_BINARY=$(CURDIR)/bin/device-scheduler \
+		go test -timeout 20m ./cmd/sandbox/controlplane/... ./test/integration/...
+
+.PHONY: differential
+differential: ## 20,000 random clusters against kube-scheduler's allocator
+	@DIFFERENTIAL_CASES=20000 go test -timeout 60m -run Differential ./plugins/deviceallocation/allocator
+
+.PHONY: bench
+bench: ## benchmarks of the core
+	@go test -run XXX -bench . -benchmem ./plugins/deviceallocation/...
+
+.PHONY: clean
+clean: ## remove what was built
+	@rm -rf bin

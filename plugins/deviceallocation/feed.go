@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,6 +63,12 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Le
 		informers.ResourceClaims().Informer():   handler(f.ledger.Observe, f.ledger.Forget),
 		informers.ResourceSlices().Informer():   handler(f.inventory.SetSlice, f.inventory.DeleteSlice),
 		informers.DeviceTaintRules().Informer(): handler(f.setRule, f.deleteRule),
+		// What a node can reach is worked out when it is needed; only the end of
+		// a node matters, so that nothing is kept for it.
+		handle.SharedInformerFactory().Core().V1().Nodes().Informer(): handler(
+			func(*corev1.Node) {},
+			func(node *corev1.Node) { f.inventory.DeleteNode(node.Name) },
+		),
 	}
 	for informer, h := range handlers {
 		if _, err := informer.AddEventHandler(h); err != nil {
