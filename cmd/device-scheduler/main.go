@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	command := app.NewSchedulerCommand(app.WithPlugin(deviceallocation.Name, deviceallocation.New))
+	command := app.NewSchedulerCommand(app.WithPlugin(deviceallocation.Name, deviceallocation.Factory()))
 	introduce(command)
 	guard(command)
 	os.Exit(cli.Run(command))

@@ -1,6 +1,7 @@
 package deviceallocation
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -35,14 +36,17 @@ type feed struct {
 	// extended finds the claims that were made for the extended resources of a
 	// pod, by the UID of the pod.
 	extended cache.Indexer
-	index    string
+	// loaded tell whether our handlers have seen all objects that existed when
+	// the informers started.
+	loaded []cache.InformerSynced
 
 	mutex sync.Mutex
 	known map[string]*resourceapi.DeviceTaintRule // rules given to the inventory
 }
 
-// extendedIndex is completed with the profile's name: profiles share informers.
-const extendedIndex = "deviceAllocationExtendedResourceClaims-"
+// extendedIndex finds claims by the UID of the pod whose extended resources
+// they are for.
+const extendedIndex = "deviceAllocationExtendedResourceClaims"
 
 func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Ledger) (*feed, error) {
 	informers := handle.SharedInformerFactory().Resource().V1()
@@ -52,12 +56,11 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Le
 		slices:    informers.ResourceSlices().Lister(),
 		rules:     informers.DeviceTaintRules().Lister(),
 		extended:  informers.ResourceClaims().Informer().GetIndexer(),
-		index:     extendedIndex + handle.ProfileName(),
 		known:     make(map[string]*resourceapi.DeviceTaintRule),
 	}
-	err := informers.ResourceClaims().Informer().AddIndexers(cache.Indexers{f.index: extendedOwner})
+	err := informers.ResourceClaims().Informer().AddIndexers(cache.Indexers{extendedIndex: extendedOwner})
 	if err != nil {
-		return nil, fmt.Errorf("add index %s: %w", f.index, err)
+		return nil, fmt.Errorf("add index %s: %w", extendedIndex, err)
 	}
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
 		informers.ResourceClaims().Informer():   handler(f.ledger.Observe, f.ledger.Forget),
@@ -71,11 +74,25 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Le
 		),
 	}
 	for informer, h := range handlers {
-		if _, err := informer.AddEventHandler(h); err != nil {
+		registration, err := informer.AddEventHandler(h)
+		if err != nil {
 			return nil, fmt.Errorf("add event handler: %w", err)
 		}
+		f.loaded = append(f.loaded, registration.HasSynced)
 	}
 	return f, nil
+}
+
+// load waits until inventory and ledger know everything that existed when the
+// scheduler started. The scheduler waits for its own handlers only, and a
+// device whose claim has not been seen yet looks free.
+func (f *feed) load(ctx context.Context) error {
+	for _, loaded := range f.loaded {
+		if !loaded() && !cache.WaitForCacheSync(ctx.Done(), loaded) {
+			return fmt.Errorf("wait for claims and devices to be loaded: %w", context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // handler calls set for each new state of an object and gone for the last one.
@@ -114,7 +131,7 @@ func extendedOwner(obj any) ([]string, error) {
 // extendedClaim returns the claim that an earlier attempt made for the
 // extended resources of a pod, or nil.
 func (f *feed) extendedClaim(pod types.UID) *resourceapi.ResourceClaim {
-	found, err := f.extended.ByIndex(f.index, string(pod))
+	found, err := f.extended.ByIndex(extendedIndex, string(pod))
 	if err != nil || len(found) == 0 {
 		return nil
 	}

@@ -40,7 +40,25 @@ func (pl *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint,
 			Event:          fwk.ClusterEvent{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update | fwk.Delete},
 			QueueingHintFn: pl.afterSlice,
 		},
+		{
+			Event:          fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete},
+			QueueingHintFn: pl.afterPod,
+		},
 	}, nil
+}
+
+// afterPod: a pod could not be bound, which the scheduler reports as the end of
+// an assigned pod, and its devices are free again without any claim having
+// changed. When a pod is deleted in fact, its devices come free with its claim.
+func (pl *Plugin) afterPod(_ klog.Logger, _ *corev1.Pod, oldObj, _ any) (fwk.QueueingHint, error) {
+	gone, _, err := schedutil.As[*corev1.Pod](oldObj, nil)
+	if err != nil {
+		return fwk.Queue, err
+	}
+	if gone == nil || gone.DeletionTimestamp != nil {
+		return fwk.QueueSkip, nil
+	}
+	return queueIf(len(gone.Spec.ResourceClaims) > 0 || len(pl.extendedResources(gone)) > 0), nil
 }
 
 // afterNode: a new node, new labels or a device plugin that starts or stops to

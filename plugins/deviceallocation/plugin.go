@@ -8,17 +8,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/dynamic-resource-allocation/cel"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/device-scheduler/device-scheduler/config"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/claimwriter"
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/objective"
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/selector"
 )
 
 // Name is the name of the plugin in scheduler profiles.
@@ -30,17 +27,13 @@ const cleanupTimeout = 30 * time.Second
 // Plugin is the DeviceAllocation plugin of one profile. The framework calls
 // its methods from several goroutines.
 type Plugin struct {
+	*cluster
 	handle   fwk.Handle
 	claims   fwk.ResourceClaimTracker
 	classes  fwk.DeviceClassLister
 	resolver fwk.DeviceClassResolver
-
-	inventory *inventory.Inventory
-	ledger    *ledger.Ledger
-	feed      *feed
-	compiler  *selector.Compiler
-	writer    *claimwriter.Writer
-	nodes     *candidates
+	writer   *claimwriter.Writer
+	nodes    *candidates
 
 	options       allocator.Options
 	weights       objective.Weights
@@ -66,9 +59,24 @@ var (
 	_ fwk.SignPlugin        = &Plugin{}
 )
 
-// New is the plugin's factory (k8s.io/kubernetes/cmd/kube-scheduler/app
-// WithPlugin). Errors are about the args, or about a scheduler without DRA.
-func New(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+// Factory returns the factory of the plugin for one scheduler process
+// (k8s.io/kubernetes/cmd/kube-scheduler/app WithPlugin). The plugins of several
+// profiles share one inventory and one ledger: what one of them reserves is not
+// free for the others.
+func Factory() frameworkruntime.PluginFactory {
+	var shared lazyCluster
+	return func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		return newPlugin(args, handle, &shared)
+	}
+}
+
+// New returns the plugin of a scheduler process that has no other profile.
+// Errors are about the args, or about a scheduler without DRA.
+func New(_ context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	return newPlugin(args, handle, &lazyCluster{})
+}
+
+func newPlugin(args runtime.Object, handle fwk.Handle, shared *lazyCluster) (fwk.Plugin, error) {
 	decoded, err := config.Decode(args)
 	if err != nil {
 		return nil, fmt.Errorf("decode args of plugin %s in profile %s: %w", Name, handle.ProfileName(), err)
@@ -77,18 +85,17 @@ func New(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugi
 	if manager == nil {
 		return nil, errors.New("plugin " + Name + " needs the feature gate DynamicResourceAllocation")
 	}
+	cluster, err := shared.get(handle)
+	if err != nil {
+		return nil, fmt.Errorf("watch devices and claims: %w", err)
+	}
 	enabled := utilfeature.DefaultFeatureGate.Enabled
 	pl := &Plugin{
-		handle:    handle,
-		claims:    manager.ResourceClaims(),
-		classes:   manager.DeviceClasses(),
-		resolver:  manager.DeviceClassResolver(),
-		inventory: inventory.New(),
-		ledger:    ledger.New(),
-		compiler: selector.NewCompiler(cel.Features{
-			EnableConsumableCapacity: enabled(features.DRAConsumableCapacity),
-			EnableListTypeAttributes: enabled(features.DRAListTypeAttributes),
-		}),
+		cluster:       cluster,
+		handle:        handle,
+		claims:        manager.ResourceClaims(),
+		classes:       manager.DeviceClasses(),
+		resolver:      manager.DeviceClassResolver(),
 		writer:        claimwriter.New(handle.ClientSet(), nil, cleanupTimeout),
 		filterTimeout: decoded.FilterTimeout.Duration,
 		gates: gates{
@@ -98,9 +105,6 @@ func New(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugi
 	}
 	pl.configure(decoded)
 	pl.nodes = newCandidates(pl.options.FailOnSelectorError)
-	if pl.feed, err = newFeed(handle, pl.inventory, pl.ledger); err != nil {
-		return nil, fmt.Errorf("watch devices and claims: %w", err)
-	}
 	return pl, nil
 }
 

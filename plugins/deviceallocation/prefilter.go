@@ -29,6 +29,9 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if len(claims) == 0 && s.extended == nil {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	if err := pl.feed.load(ctx); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
 	// PostFilter needs the state when PreFilter itself rejects the pod.
 	cycle.Write(stateKey, s)
 	s.devices, s.holders = pl.inventory.Snapshot(), pl.ledger.Snapshot()
@@ -117,25 +120,22 @@ func (pl *Plugin) checkAllocated(s *state, pod *corev1.Pod, claim *resourceapi.R
 	}
 	for i := range claim.Status.Allocation.Devices.Results {
 		result := &claim.Status.Allocation.Devices.Results[i]
-		if text := pl.blocked(s, claim, result, reserved); text != "" {
-			c.blocked = text
-			break
+		if len(result.BindingConditions) > 0 {
+			return nil, claimErrorf("resourceclaim %s: device %s/%s/%s needs %s, which this scheduler does not support",
+				klog.KObj(claim), result.Driver, result.Pool, result.Device, device.BindingConditions)
+		}
+		// A pod that has its reservation keeps it under a new taint: whether it
+		// must go is up to the eviction controller.
+		if c.blocked == "" && !reserved {
+			c.blocked = tainted(s, claim, result)
 		}
 	}
 	return c, nil
 }
 
-// blocked says why a device that a claim holds keeps pods from using the claim.
-// A pod that has its reservation keeps it under a new taint: whether it must go
-// is up to the eviction controller.
-func (pl *Plugin) blocked(s *state, claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult, reserved bool) string {
-	if len(result.BindingConditions) > 0 {
-		return fmt.Sprintf("resourceclaim %s: device %s/%s/%s needs %s, which this scheduler does not support",
-			klog.KObj(claim), result.Driver, result.Pool, result.Device, device.BindingConditions)
-	}
-	if reserved {
-		return ""
-	}
+// tainted says which taint of a device keeps further pods from using the claim
+// that holds it (resource.k8s.io/v1 ExactDeviceRequest.tolerations).
+func tainted(s *state, claim *resourceapi.ResourceClaim, result *resourceapi.DeviceRequestAllocationResult) string {
 	d := s.devices.Device(device.NewID(result.Driver, result.Pool, result.Device))
 	if d == nil {
 		return ""

@@ -1,0 +1,52 @@
+package deviceallocation
+
+import (
+	"sync"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/dynamic-resource-allocation/cel"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/selector"
+)
+
+// cluster is what all profiles of a scheduler process know about devices.
+type cluster struct {
+	inventory *inventory.Inventory
+	ledger    *ledger.Ledger
+	feed      *feed
+	compiler  *selector.Compiler
+}
+
+// lazyCluster makes the cluster when the first profile is set up, since only
+// then there are informers.
+type lazyCluster struct {
+	mutex   sync.Mutex
+	cluster *cluster
+}
+
+func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.cluster != nil {
+		return l.cluster, nil
+	}
+	enabled := utilfeature.DefaultFeatureGate.Enabled
+	c := &cluster{
+		inventory: inventory.New(),
+		ledger:    ledger.New(),
+		compiler: selector.NewCompiler(cel.Features{
+			EnableConsumableCapacity: enabled(features.DRAConsumableCapacity),
+			EnableListTypeAttributes: enabled(features.DRAListTypeAttributes),
+		}),
+	}
+	var err error
+	if c.feed, err = newFeed(handle, c.inventory, c.ledger); err != nil {
+		return nil, err
+	}
+	l.cluster = c
+	return c, nil
+}
