@@ -72,14 +72,30 @@ func (pl *Plugin) solve(ctx context.Context, s *state, v *variant, node *corev1.
 	solution, err := allocator.Solve(search, v.problem, allocator.Node{View: s.devices.Node(node), Usage: s.holders}, pl.options)
 	switch {
 	case err == nil:
+		searches.WithLabelValues(resultFound).Inc()
+		searchSteps.Observe(float64(solution.Steps))
 		s.found.Store(node.Name, &found{variant: v, solution: solution})
 		return nil
 	case errors.Is(err, errFilterTimeout):
+		searches.WithLabelValues(resultUndecided).Inc()
 		// Only this node is undecided; others may have been quicker.
 		return unresolvable(fmt.Sprintf("search for devices ended undecided after %s (see filterTimeout)", pl.filterTimeout))
 	case ctx.Err() != nil:
 		return unresolvable("search for devices ended because enough nodes were found")
 	default:
+		searches.WithLabelValues(resultOf(err)).Inc()
 		return statusOf(err, v.problem)
+	}
+}
+
+func resultOf(err error) string {
+	var rejection *allocator.Rejection
+	switch {
+	case !errors.As(err, &rejection):
+		return resultError
+	case rejection.Cause == allocator.OutOfBudget:
+		return resultUndecided
+	default:
+		return resultRejected
 	}
 }

@@ -96,13 +96,14 @@ func newPlugin(args runtime.Object, handle fwk.Handle, shared *lazyCluster) (fwk
 		claims:        manager.ResourceClaims(),
 		classes:       manager.DeviceClasses(),
 		resolver:      manager.DeviceClassResolver(),
-		writer:        claimwriter.New(handle.ClientSet(), nil, cleanupTimeout),
+		writer:        claimwriter.New(handle.ClientSet(), writeObserver{}, cleanupTimeout),
 		filterTimeout: decoded.FilterTimeout.Duration,
 		gates: gates{
 			extendedResources: enabled(features.DRAExtendedResource),
 			deferredResize:    enabled(features.InPlacePodVerticalScalingSchedulerPreemption),
 		},
 	}
+	registerMetrics()
 	pl.configure(decoded)
 	pl.nodes = newCandidates(pl.options.FailOnSelectorError)
 	return pl, nil
