@@ -13,7 +13,8 @@ import (
 var stageFS embed.FS
 
 // writeStages writes the stages into the sandbox's directory, where kwok reads
-// them, and returns the files' paths.
+// them, and returns the files' paths relative to it: kwok splits its --config
+// flags at commas, which the name of a directory may contain.
 func writeStages(dir *directory) ([]string, error) {
 	const target = "kwok"
 	if _, err := dir.subdirectory(target); err != nil {
