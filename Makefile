@@ -11,9 +11,12 @@ export CGO_ENABLED := 0
 empty :=
 space := $(empty) $(empty)
 kubernetes := $(subst .,$(space),$(patsubst v%,%,$(KUBERNETES_VERSION)))
-stamp := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
-	-X k8s.io/component-base/version.gitMajor=$(word 1,$(kubernetes)) \
-	-X k8s.io/component-base/version.gitMinor=$(word 2,$(kubernetes))
+stamp := $(foreach package,k8s.io/component-base/version k8s.io/client-go/pkg/version, \
+	-X $(package).gitVersion=$(KUBERNETES_VERSION) \
+	-X $(package).gitMajor=$(word 1,$(kubernetes)) \
+	-X $(package).gitMinor=$(word 2,$(kubernetes)) \
+	-X $(package).gitTreeState=clean) \
+	-X sigs.k8s.io/kwok/pkg/consts.Version=$(shell sed -n 's|^\tsigs.k8s.io/kwok v|v|p' go.mod)
 LDFLAGS := -s -w $(stamp) -X main.version=$(VERSION)
 
 .PHONY: help
