@@ -82,7 +82,9 @@ func (b *RequestBuilder) subrequest() resourceapi.DeviceSubRequest {
 }
 
 // AnyRequest is what a claim can contain.
-type AnyRequest interface{ Obj() resourceapi.DeviceRequest }
+type AnyRequest interface {
+	Obj() resourceapi.DeviceRequest
+}
 
 type prioritized resourceapi.DeviceRequest
 
