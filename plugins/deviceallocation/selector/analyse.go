@@ -142,8 +142,8 @@ func (a *analysis) call(call ast.CallExpr) path {
 		}
 	case operators.OptIndex, operators.OptSelect:
 		if key, ok := constant(args[1]); ok {
-			// An unknown domain is no empty map here but an absent value, which
-			// nothing below the domain tells apart from an empty one.
+			// What is missing is absent here, and may be an empty map elsewhere:
+			// rather than tell the two apart, read all of it.
 			a.consumed(a.step(args[0], key))
 			return path{}
 		}

@@ -113,11 +113,6 @@ func TestVerdictsBelongToTheDevice(t *testing.T) {
 			deviceOf(driver, builders.Device("d").Attribute("a", 1)),
 			deviceOf(driver, builders.Device("d").Attribute("a", "1")),
 		},
-		"presence of a domain": {
-			`device.attributes[?"example.com"].hasValue()`,
-			deviceOf(driver, builders.Device("d").Attribute("example.com/numa", 1)),
-			deviceOf(driver, builders.Device("d")),
-		},
 		"bound domains": {
 			`cel.bind(d, device.attributes, d[?"example.com"].hasValue())`,
 			deviceOf(driver, builders.Device("d").Attribute("example.com/numa", 1)),
