@@ -15,6 +15,8 @@ type bounds struct {
 	// can still serve the requests that it must cover; nil means no limit.
 	values []map[device.Value]bool
 	flow   flow
+	// joint is scratch space of leastCost, by kind of alternative.
+	joint []jointNeed
 }
 
 // openRequest is a request that still needs devices.
@@ -32,6 +34,7 @@ type option struct {
 func (b *bounds) init(s *search) {
 	b.search = s
 	b.values = make([]map[device.Value]bool, len(s.constraints))
+	b.joint = make([]jointNeed, len(s.problem.Alternatives))
 }
 
 // check looks at the requests from r on, r being possibly satisfied in part.
@@ -357,53 +360,4 @@ func (b *bounds) matching() bool {
 		}
 	}
 	return b.flow.saturates()
-}
-
-// leastCost adds up, for each request, the cheapest devices that it could
-// take. Twins cannot all have the same ones, so they are looked at together.
-func (b *bounds) leastCost() int64 {
-	if b.options.Objective == nil {
-		return 0
-	}
-	var least int64
-	for i := 0; i < len(b.open); {
-		together := 1
-		for i+together < len(b.open) && b.requests[b.open[i+together].index].twin {
-			together++
-		}
-		least += b.cheapest(b.open[i : i+together])
-		i += together
-	}
-	return least
-}
-
-func (b *bounds) cheapest(twins []openRequest) int64 {
-	best := int64(-1)
-	for _, option := range twins[0].options {
-		needs := option.needs
-		for i := range twins[1:] {
-			needs += twins[i+1].options[0].needs
-		}
-		if cost := b.cheapestDevices(twins[0].index, option.alternative, needs); best < 0 || cost < best {
-			best = cost
-		}
-	}
-	return best
-}
-
-// cheapestDevices is the cost of the cheapest devices for one alternative.
-func (b *bounds) cheapestDevices(r int, alternative *problem.Alternative, needs int) int64 {
-	var cost int64
-	for _, g := range b.byCost[alternative.Index] {
-		if needs <= 0 {
-			break
-		}
-		if !b.allowed(alternative, g) {
-			continue
-		}
-		n := min(needs, b.availableIn(r, alternative, g))
-		cost += int64(n) * b.groups[g].cost[alternative.Index]
-		needs -= n
-	}
-	return cost
 }

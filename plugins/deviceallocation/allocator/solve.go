@@ -50,6 +50,10 @@ type Options struct {
 // before the answer was known. Solve does not change its arguments and may be
 // called from several goroutines.
 func Solve(ctx context.Context, p *problem.Problem, node Node, options Options) (*Solution, error) {
+	// The search itself looks at the context only every so often.
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	field, err := survey(ctx, p, node, options)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"context"
+	"slices"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
@@ -23,6 +24,9 @@ type field struct {
 	// byCost lists, for each alternative, the groups that it can use, the
 	// cheapest first and then in the canonical order.
 	byCost [][]int
+	// kinds has, for each alternative, the first one that can use the same
+	// groups at the same costs.
+	kinds []int
 	// tallies has what was counted for each alternative while looking.
 	tallies []Tally
 	// errors are the failed evaluations, in the order of devices.
@@ -86,10 +90,12 @@ func survey(ctx context.Context, p *problem.Problem, node Node, options Options)
 		}
 	}
 	f.sortByCost()
+	f.findKinds()
 	return f, nil
 }
 
 func (f *field) flatten() {
+	administrators := slices.ContainsFunc(f.problem.Alternatives, func(a *problem.Alternative) bool { return a.Admin })
 	for c := range f.problem.Claims {
 		claim := &f.problem.Claims[c]
 		for i := range claim.Constraints {
@@ -97,10 +103,42 @@ func (f *field) flatten() {
 		}
 		for r := range claim.Requests {
 			request := flatRequest{Request: &claim.Requests[r], claim: c}
-			request.twin = r > 0 && f.twins(&claim.Requests[r-1], request.Request)
+			if n := len(f.requests); n > 0 {
+				// Administrators care about who in the pod has a device already, so
+				// that claims which look alike may differ for them.
+				within := f.requests[n-1].claim == c
+				request.twin = (within || !administrators) && f.twins(f.requests[n-1].Request, request.Request)
+			}
 			f.requests = append(f.requests, request)
 		}
 	}
+}
+
+// findKinds compares alternatives by what they can use. Requests with different
+// prices are no twins after all: exchanging them changes the cost.
+func (f *field) findKinds() {
+	f.kinds = make([]int, len(f.problem.Alternatives))
+	for a := range f.kinds {
+		for f.kinds[a] < a && !f.sameKind(f.kinds[a], a) {
+			f.kinds[a]++
+		}
+	}
+	for r := range f.requests {
+		if f.requests[r].twin {
+			x, y := f.requests[r-1].Alternatives[0].Index, f.requests[r].Alternatives[0].Index
+			f.requests[r].twin = f.kinds[x] == f.kinds[y]
+		}
+	}
+}
+
+func (f *field) sameKind(x, y int) bool {
+	for g := range f.groups {
+		group := &f.groups[g]
+		if group.usable[x] != group.usable[y] || group.cost[x] != group.cost[y] {
+			return false
+		}
+	}
+	return true
 }
 
 // twins compares exact requests only: subrequests with equal content are rare,

@@ -90,18 +90,16 @@ func malformed(spec *resourceapi.Device) error {
 }
 
 func checkAttribute(attribute resourceapi.DeviceAttribute) error {
-	value, ok := ValueOf(attribute)
-	if !ok {
-		if isList(attribute) {
-			return nil
-		}
+	versions := attribute.VersionValues
+	if value, ok := ValueOf(attribute); ok && value.kind == versionKind {
+		versions = []string{value.text}
+	} else if !ok && !isList(attribute) {
 		return fmt.Errorf("has no value of a known type")
 	}
-	if value.kind != versionKind {
-		return nil
-	}
-	if _, err := semver.Parse(value.text); err != nil {
-		return fmt.Errorf("%q is not a semantic version: %w", value.text, err)
+	for _, version := range versions {
+		if _, err := semver.Parse(version); err != nil {
+			return fmt.Errorf("%q is not a semantic version: %w", version, err)
+		}
 	}
 	return nil
 }

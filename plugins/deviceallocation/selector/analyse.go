@@ -41,8 +41,9 @@ func analyse(root ast.Expr) reads {
 }
 
 // consume visits an expression whose value is used as a whole.
-func (a *analysis) consume(e ast.Expr) {
-	p := a.visit(e)
+func (a *analysis) consume(e ast.Expr) { a.consumed(a.visit(e)) }
+
+func (a *analysis) consumed(p path) {
 	switch p.depth {
 	case wholeDevice:
 		a.reads.driver, a.reads.shareable = true, true
@@ -100,8 +101,8 @@ func (a *analysis) identifier(identifier string) path {
 	return path{}
 }
 
-// step selects a field or a constant key. Optional and presence-testing
-// selections see no more than ordinary ones.
+// step selects a field or a constant key. A presence test sees no more than an
+// ordinary selection.
 func (a *analysis) step(operand ast.Expr, key string) path {
 	p := a.visit(operand)
 	switch p.depth {
@@ -135,9 +136,16 @@ func (a *analysis) step(operand ast.Expr, key string) path {
 func (a *analysis) call(call ast.CallExpr) path {
 	args := call.Args()
 	switch call.FunctionName() {
-	case operators.Index, operators.OptIndex, operators.OptSelect:
+	case operators.Index:
 		if key, ok := constant(args[1]); ok {
 			return a.step(args[0], key)
+		}
+	case operators.OptIndex, operators.OptSelect:
+		if key, ok := constant(args[1]); ok {
+			// What is missing is absent here, and may be an empty map elsewhere:
+			// rather than tell the two apart, read all of it.
+			a.consumed(a.step(args[0], key))
+			return path{}
 		}
 	case operators.In:
 		// "id" in device.attributes["domain"] asks for the presence of one entry.
@@ -176,7 +184,14 @@ func constant(e ast.Expr) (string, bool) {
 func (a *analysis) comprehension(c ast.ComprehensionExpr) path {
 	if r := c.IterRange(); r.Kind() == ast.ListKind && len(r.AsList().Elements()) == 0 {
 		variable := c.AccuVar()
-		a.bound[variable] = append(a.bound[variable], a.visit(c.AccuInit()))
+		init := a.visit(c.AccuInit())
+		if init.depth == wholeDevice || init.depth == wholeMap {
+			// Selecting an unknown domain from a variable fails, while it gives an
+			// empty map when selected from the device.
+			a.consumed(init)
+			init = path{}
+		}
+		a.bound[variable] = append(a.bound[variable], init)
 		result := a.visit(c.Result())
 		a.bound[variable] = a.bound[variable][:len(a.bound[variable])-1]
 		return result

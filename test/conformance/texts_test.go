@@ -1,0 +1,121 @@
+package deviceallocationconformance
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/structured/internal"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
+)
+
+// stockRefusal words the refusal of a claim as the suite expects it.
+func stockRefusal(claims []*resourceapi.ResourceClaim, err error) error {
+	var refused *problem.RefusedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	where := fmt.Sprintf("claim %s, request %s", refused.Claim, refused.Request)
+	switch refused.Cause {
+	case problem.ClassUnavailable:
+		return fmt.Errorf("%s: could not retrieve device class %s: %w", where, refused.Class, refused.Err)
+	case problem.UnknownRequestType:
+		return fmt.Errorf("%s: missing device class name (unsupported request type?)", where)
+	case problem.UnknownAllocationMode:
+		return fmt.Errorf("%s: unsupported count mode %s", where, refused.Mode)
+	case problem.UnknownSelector:
+		return fmt.Errorf("%s: CEL expression empty (unsupported selector type?)", where)
+	case problem.UnknownConstraint:
+		return fmt.Errorf("claim %s: empty constraint (unsupported constraint type?)", refused.Claim)
+	case problem.BadExpression:
+		return fmt.Errorf("%s: CEL compile error: %w", where, refused.Err)
+	case problem.TooManyDevices:
+		return fmt.Errorf("claim %s, request %s: adding devices exceeds the claim limit", refused.Claim, overLimit(claims, refused.Claim))
+	default:
+		return err
+	}
+}
+
+// overLimit names the request with which a claim, refused as a whole, asks for
+// more devices than it can hold.
+func overLimit(claims []*resourceapi.ResourceClaim, name string) string {
+	for _, claim := range claims {
+		total := int64(0)
+		for _, request := range claim.Spec.Devices.Requests {
+			least := int64(math.MaxInt64)
+			if request.Exactly != nil {
+				least = request.Exactly.Count
+			}
+			for _, sub := range request.FirstAvailable {
+				least = min(least, sub.Count)
+			}
+			if least > resourceapi.AllocationResultsMaxSize-total && claim.Name == name {
+				return request.Name
+			}
+			total += least
+		}
+	}
+	return ""
+}
+
+// stockVerdict words the rejection of a node as the suite expects it: most of
+// them are no error at all.
+func stockVerdict(p *problem.Problem, node allocator.Node, err error) error {
+	var rejection *allocator.Rejection
+	if !errors.As(err, &rejection) {
+		return err
+	}
+	switch rejection.Cause {
+	case allocator.PoolFault:
+		fault, state := rejection.Faults[0], "invalid"
+		if fault.Kind == inventory.Incomplete {
+			state = "being updated"
+		}
+		return fmt.Errorf("%s: asks for all devices, but resource pool %s is currently %s",
+			whereIs(p, p.Alternatives[rejection.Alternative]), fault.Pool, state)
+	case allocator.TooMany:
+		return errors.New("exceeds the claim limit")
+	case allocator.NoCommonValue:
+		if err := violatedByAll(p, node, rejection); err != nil {
+			return err
+		}
+	}
+	for _, fault := range rejection.Faults {
+		if fault.Kind != inventory.Incomplete {
+			return fmt.Errorf("invalid resource pools were encountered%w", internal.ErrFailedAllocationOnNode)
+		}
+	}
+	return nil
+}
+
+func whereIs(p *problem.Problem, a *problem.Alternative) string {
+	return fmt.Sprintf("claim %s, request %s", p.Claims[a.Claim].Object.Name, a.Name)
+}
+
+// violatedByAll names the first device that "all devices" cannot have together
+// with the ones before it, which aborts the pod in kube-scheduler.
+func violatedByAll(p *problem.Problem, node allocator.Node, rejection *allocator.Rejection) error {
+	for _, a := range p.Alternatives {
+		if !a.All {
+			continue
+		}
+		var first *device.Value
+		for _, pool := range node.View.Pools {
+			for _, d := range pool.Devices {
+				value, _ := d.Attribute(rejection.Attribute)
+				if first == nil {
+					first = &value
+				}
+				if value != *first {
+					return fmt.Errorf("%s: cannot add device %s because a claim constraint would not be satisfied", whereIs(p, a), d.ID)
+				}
+			}
+		}
+	}
+	return nil
+}
