@@ -86,6 +86,7 @@ func survey(ctx context.Context, p *problem.Problem, node Node, options Options)
 		}
 	}
 	f.sortByCost()
+	f.separateTwins()
 	return f, nil
 }
 
@@ -99,6 +100,23 @@ func (f *field) flatten() {
 			request := flatRequest{Request: &claim.Requests[r], claim: c}
 			request.twin = r > 0 && f.twins(&claim.Requests[r-1], request.Request)
 			f.requests = append(f.requests, request)
+		}
+	}
+}
+
+// separateTwins takes back what flatten has said about requests for which the
+// objective sets different prices: exchanging those does change something.
+func (f *field) separateTwins() {
+	for r := range f.requests {
+		if !f.requests[r].twin {
+			continue
+		}
+		x, y := f.requests[r-1].Alternatives[0].Index, f.requests[r].Alternatives[0].Index
+		for g := range f.groups {
+			if f.groups[g].cost[x] != f.groups[g].cost[y] {
+				f.requests[r].twin = false
+				break
+			}
 		}
 	}
 }
