@@ -1,0 +1,127 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"github.com/device-scheduler/device-scheduler/cmd/sandbox/controlplane"
+)
+
+// Namespace, account and lease of the scheduler, as manifests and
+// configuration name them.
+const (
+	schedulerNamespace = "device-scheduler"
+	schedulerAccount   = "device-scheduler"
+)
+
+// tokenLifetime outlasts any run of the tests.
+const tokenLifetime = 2 * time.Hour
+
+// Cluster is a running control plane with the rights of the scheduler in it,
+// and a scheduler. Tests use it one after the other.
+type Cluster struct {
+	*controlplane.ControlPlane
+	// Client acts as administrator, without rate limit.
+	Client kubernetes.Interface
+	// Scheduler is the one that all tests share.
+	Scheduler *Scheduler
+
+	schedulerBinary string
+	token           string
+	dir             string
+}
+
+// Start builds what is not built yet and starts everything. The caller must
+// Stop the cluster. After an error nothing runs.
+func Start(ctx context.Context) (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "integration-")
+	if err != nil {
+		return nil, fmt.Errorf("create temporary directory: %w", err)
+	}
+	c := &Cluster{dir: dir}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	sandbox, err := binary(controlplane.BinaryVariable, "cmd/sandbox", c.dir)
+	if err != nil {
+		return err
+	}
+	if c.schedulerBinary, err = binary(SchedulerVariable, "cmd/device-scheduler", c.dir); err != nil {
+		return err
+	}
+	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Binary: sandbox, Dir: filepath.Join(c.dir, "sandbox")})
+	if err != nil {
+		return err
+	}
+	if c.Client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	if err := install(ctx, c.Client); err != nil {
+		return err
+	}
+	if err := c.requestToken(ctx); err != nil {
+		return err
+	}
+	c.Scheduler, err = c.NewScheduler("scheduler", SchedulerOptions{})
+	if err != nil {
+		return err
+	}
+	return c.Scheduler.Start(ctx)
+}
+
+// requestToken gets what a pod of the ServiceAccount would find mounted.
+func (c *Cluster) requestToken(ctx context.Context) error {
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds()))},
+	}
+	answer, err := c.Client.CoreV1().ServiceAccounts(schedulerNamespace).
+		CreateToken(ctx, schedulerAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("request a token for ServiceAccount %s/%s: %w", schedulerNamespace, schedulerAccount, err)
+	}
+	c.token = answer.Status.Token
+	return nil
+}
+
+// writeKubeconfig writes a kubeconfig with the ServiceAccount's token. An
+// empty server means the API server itself.
+func (c *Cluster) writeKubeconfig(path, server string) error {
+	config := c.RESTConfig()
+	cluster := &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	if server != "" {
+		cluster = &clientcmdapi.Cluster{Server: server}
+	}
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"sandbox": cluster},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{schedulerAccount: {Token: c.token}},
+		Contexts:       map[string]*clientcmdapi.Context{"sandbox": {Cluster: "sandbox", AuthInfo: schedulerAccount}},
+		CurrentContext: "sandbox",
+	}, path)
+}
+
+// Stop ends scheduler and control plane and removes their files.
+func (c *Cluster) Stop() error {
+	var errs []error
+	if c.Scheduler != nil {
+		errs = append(errs, c.Scheduler.Stop())
+	}
+	if c.ControlPlane != nil {
+		errs = append(errs, c.ControlPlane.Stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}

@@ -1,0 +1,67 @@
+package integration
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/device-scheduler/device-scheduler/test/builders"
+	"github.com/device-scheduler/device-scheduler/test/integration/harness"
+)
+
+// cluster serves all tests, one after the other.
+var cluster *harness.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("skipped: needs a control plane, which -short rules out")
+		return
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	var err error
+	if cluster, err = harness.Start(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "start the cluster:", err)
+		return 1
+	}
+	defer func() {
+		if err := cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop the cluster:", err)
+			code = 1
+		}
+	}()
+	return m.Run()
+}
+
+// env prepares the cluster for a test.
+func env(t *testing.T) *harness.Env {
+	t.Helper()
+	return harness.NewEnv(t, cluster)
+}
+
+// class matches all devices of the test's driver.
+func class(e *harness.Env, name string) *builders.ClassBuilder {
+	return builders.Class(e.In(name)).Select(fmt.Sprintf("device.driver == %q", e.Driver))
+}
+
+// pool is a pool on a node, named like it in short.
+func pool(e *harness.Env, node string, devices ...*builders.DeviceBuilder) *builders.SliceBuilder {
+	return builders.Slice(e.Driver, node).OnNode(e.In(node)).Devices(devices...)
+}
+
+// gpus is a pool of n equal devices gpu-0, gpu-1, and so on.
+func gpus(e *harness.Env, node string, n int) *builders.SliceBuilder {
+	return pool(e, node, builders.DevicesNamed("gpu", n, nil)...)
+}
+
+// unfit is the condition of a pod that was tried on all of n nodes, for the
+// given reasons.
+func unfit(n int, reasons string) string {
+	return fmt.Sprintf("0/%[1]d nodes are available: %[2]s. "+
+		"preemption: 0/%[1]d nodes are available: %[1]d Preemption is not helpful for scheduling.", n, reasons)
+}
