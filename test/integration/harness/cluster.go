@@ -38,6 +38,7 @@ type Cluster struct {
 	Scheduler *Scheduler
 
 	schedulerBinary string
+	sandboxBinary   string
 	token           string
 	dir             string
 }
@@ -61,6 +62,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.sandboxBinary = sandbox
 	if c.schedulerBinary, err = binary(SchedulerVariable, "cmd/device-scheduler", c.dir); err != nil {
 		return err
 	}
