@@ -2,10 +2,15 @@ package integration
 
 import (
 	"debug/elf"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/device-scheduler/device-scheduler/config"
 )
@@ -34,18 +39,26 @@ func TestManifests(t *testing.T) {
 					t.Errorf("the API server has not been asked about %s:\n%s", want, answer)
 				}
 			}
-			// The pod reads the configuration that the tests run with.
-			if !strings.Contains(objects, strings.ReplaceAll(firstComment(tc.config), "\n", "\n    ")) {
-				t.Errorf("the ConfigMap does not hold the file from config/")
+			if !holds(t, objects, tc.config) {
+				t.Errorf("no ConfigMap holds the file from config/ that the tests run with")
 			}
 		})
 	}
 }
 
-// firstComment is enough of a file to recognise it in a ConfigMap.
-func firstComment(file string) string {
-	line, _, _ := strings.Cut(file, "\n")
-	return line
+// holds tells whether one of the objects is a ConfigMap with the file in it.
+func holds(t *testing.T, objects, file string) bool {
+	t.Helper()
+	for document := range strings.SplitSeq(objects, "\n---\n") {
+		var configMap corev1.ConfigMap
+		if err := yaml.Unmarshal([]byte(document), &configMap); err != nil {
+			t.Fatal(err)
+		}
+		if configMap.Kind == "ConfigMap" && slices.Contains(slices.Collect(maps.Values(configMap.Data)), file) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestStaticBinary starts the scheduler as the image does: an image without
