@@ -50,6 +50,8 @@ type reachable struct {
 	// they are needed; it is guarded by the mutex.
 	mutex sync.Mutex
 	texts map[string]string
+	// failed is the first failure of a selector, in the order of texts.
+	failed string
 }
 
 // find returns the nodes for a problem. The error is that of the context.
@@ -178,6 +180,14 @@ func (r *reachable) reasons(nodes []fwk.NodeInfo) string {
 	return strings.Join(texts, ", ")
 }
 
+// failure names a device of the nodes that are not reachable for which a
+// selector failed, or is empty. It is known once reasons has been called.
+func (r *reachable) failure() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.failed
+}
+
 // reason asks the allocator: it knows best why it would fail. Nothing is held
 // from this point of view, since no matching device is missing because of that.
 func (r *reachable) reason(node fwk.NodeInfo) string {
@@ -194,6 +204,9 @@ func (r *reachable) reason(node fwk.NodeInfo) string {
 	_, err := allocator.Solve(context.Background(), r.problem, allocator.Node{View: view, Usage: r.nobody}, allocator.Options{StepBudget: 1})
 	if rejection, ok := err.(*allocator.Rejection); ok {
 		text = reason.Node(r.problem, rejection)
+		if failed := reason.Failure(r.problem, rejection); failed != "" && (r.failed == "" || failed < r.failed) {
+			r.failed = failed
+		}
 	}
 	r.texts[view.Name] = text
 	return text

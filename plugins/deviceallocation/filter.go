@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/reason"
 )
 
 // errFilterTimeout ends the search on one node.
@@ -84,6 +85,9 @@ func (pl *Plugin) solve(ctx context.Context, s *state, v *variant, node *corev1.
 		return unresolvable("search for devices ended because enough nodes were found")
 	default:
 		searches.WithLabelValues(resultOf(err)).Inc()
+		if rejection := (*allocator.Rejection)(nil); errors.As(err, &rejection) {
+			s.note(reason.Failure(v.problem, rejection))
+		}
 		return statusOf(err, v.problem)
 	}
 }

@@ -39,10 +39,19 @@ func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *cor
 	if c := s.unavailable(pod); c != nil {
 		return nil, pl.deallocate(ctx, pod, c)
 	}
-	if s.omitted == "" {
-		return nil, nothing
+	return nil, fwk.NewStatus(fwk.Unschedulable, s.remarks()...)
+}
+
+// remarks are what the reasons of the single nodes do not say.
+func (s *state) remarks() []string {
+	var remarks []string
+	if s.omitted != "" {
+		remarks = append(remarks, "nodes without matching devices: "+s.omitted)
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable, "nodes without matching devices: "+s.omitted)
+	if s.failure != "" {
+		remarks = append(remarks, s.failure)
+	}
+	return remarks
 }
 
 func (pl *Plugin) deallocate(ctx context.Context, pod *corev1.Pod, c *allocatedClaim) *fwk.Status {

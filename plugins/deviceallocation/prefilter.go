@@ -76,11 +76,14 @@ func (pl *Plugin) limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*
 			left++
 		}
 	}
-	if left == 0 {
-		return nil, unresolvable(reachable.reasons(nodes))
-	}
 	if left < len(nodes) {
 		s.omitted = reachable.reasons(nodes)
+		s.note(reachable.failure())
+	}
+	if left == 0 {
+		text := s.omitted
+		s.omitted = ""
+		return nil, unresolvable(text)
 	}
 	return &fwk.PreFilterResult{NodeNames: reachable.names}, nil
 }

@@ -42,6 +42,8 @@ type state struct {
 	found sync.Map
 	// omitted says what is wrong with the nodes that PreFilter left out.
 	omitted string
+	// failure names a device for which a selector failed; guarded by the mutex.
+	failure string
 
 	// reservation is what Reserve did, nil before.
 	reservation *reservation
@@ -90,6 +92,19 @@ func readState(cycle fwk.CycleState) (*state, error) {
 		return nil, err
 	}
 	return data.(*state), nil
+}
+
+// note keeps the failure to be reported: the first in the order of texts, so
+// that the order in which nodes are looked at does not matter.
+func (s *state) note(failure string) {
+	if failure == "" {
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.failure == "" || failure < s.failure {
+		s.failure = failure
+	}
 }
 
 // solution returns what Filter found for a node, or nil.

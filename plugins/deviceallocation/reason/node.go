@@ -88,7 +88,8 @@ func detail(p *problem.Problem, r *allocator.Rejection) string {
 }
 
 // noMatch names the selector that turned the last devices away. A selector
-// that failed is worth more than one that said no: it may be a mistake.
+// that failed is worth more than one that said no: it may be a mistake. The
+// device stays out, so that equal failures on many nodes add up; see Failure.
 func noMatch(p *problem.Problem, r *allocator.Rejection) string {
 	alternative := p.Alternatives[r.Alternative]
 	if len(alternative.Selectors) == 0 {
@@ -96,9 +97,33 @@ func noMatch(p *problem.Problem, r *allocator.Rejection) string {
 	}
 	text := "no device matches " + selectorName(alternative.Selectors[r.Tally.Selector])
 	if r.Tally.Failed != nil {
-		text += fmt.Sprintf(" (device %s: %v)", r.Tally.Failed.ID, r.Tally.Err)
+		text += fmt.Sprintf(" (%s)", firstLine(r.Tally.Err))
 	}
 	return text
+}
+
+// Failure names a device for which a selector failed, and the remedy. It is
+// empty if there was none. It is said once for a pod, for one device of many.
+func Failure(p *problem.Problem, r *allocator.Rejection) string {
+	for _, alternative := range r.Alternatives {
+		if text := Failure(p, alternative); text != "" {
+			return text
+		}
+	}
+	if r.Tally.Failed == nil || r.Alternative < 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%sa selector fails for device %s: %s", subject(p, r.Alternative), r.Tally.Failed.ID, firstLine(r.Tally.Err))
+	if strings.Contains(text, "no such key") {
+		text += " (guard optional attributes with has() or .?)"
+	}
+	return text
+}
+
+// firstLine keeps compilers' drawings out of conditions.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 func selectorName(s problem.Selector) string {

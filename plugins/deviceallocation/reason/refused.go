@@ -32,7 +32,7 @@ func refusal(e *problem.RefusedError) string {
 	case problem.UnknownConstraint:
 		return fmt.Sprintf("constraint %d has a type that this scheduler does not know", e.Number)
 	case problem.BadExpression:
-		return fmt.Sprintf("%s does not compile: %v", place(e), e.Err)
+		return fmt.Sprintf("%s does not compile: %s", place(e), firstLine(e.Err))
 	case problem.BadCount:
 		return fmt.Sprintf("count %d is not positive", e.Count)
 	case problem.TooManyDevices:

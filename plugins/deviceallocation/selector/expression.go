@@ -59,8 +59,5 @@ func (e *Expression) evaluate(ctx context.Context, d *device.Device) (bool, erro
 		Attributes:               d.Spec.Attributes,
 		Capacity:                 d.Spec.Capacity,
 	})
-	if err != nil {
-		return false, cel.EnhanceRuntimeError(err)
-	}
-	return matches, nil
+	return matches, err
 }
