@@ -1,0 +1,111 @@
+package objective_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/objective"
+	"github.com/device-scheduler/device-scheduler/test/builders"
+)
+
+func solution(cost int64, left int, ranks ...int) *allocator.Solution {
+	return &allocator.Solution{Cost: cost, Left: left, Ranks: ranks}
+}
+
+func TestScore(t *testing.T) {
+	fit, pack, spread := objective.Weights{BestFit: 1}, objective.Weights{Packing: 1}, objective.Weights{Packing: -1}
+	cases := map[string]struct {
+		solutions []*allocator.Solution
+		weights   objective.Weights
+		want      []int64
+	}{
+		"no nodes":            {nil, fit, []int64{}},
+		"one node":            {[]*allocator.Solution{solution(5, 5, 0)}, fit, []int64{100}},
+		"nothing to allocate": {[]*allocator.Solution{nil, nil}, fit, []int64{0, 0}},
+		"equal nodes":         {[]*allocator.Solution{solution(5, 1, 0), solution(5, 1, 0)}, fit, []int64{100, 100}},
+		"best fit":            {[]*allocator.Solution{solution(30, 1, 0), solution(10, 1, 0), solution(20, 1, 0)}, fit, []int64{0, 100, 50}},
+		"packing":             {[]*allocator.Solution{solution(1, 7, 0), solution(1, 0, 0)}, pack, []int64{0, 100}},
+		"spreading":           {[]*allocator.Solution{solution(1, 8, 0), solution(1, 0, 0), solution(1, 4, 0)}, spread, []int64{100, 0, 50}},
+		"best fit three times as important": {
+			[]*allocator.Solution{solution(0, 8, 0), solution(8, 0, 0)}, objective.Weights{BestFit: 3, Packing: 1}, []int64{75, 25}},
+		"rank before best fit": {
+			[]*allocator.Solution{solution(100, 9, 0), solution(0, 0, 1), solution(50, 9, 1)}, fit, []int64{50, 50, 25}},
+		"ranks alone, as in kube-scheduler": {
+			[]*allocator.Solution{solution(0, 0, 0, 0), solution(0, 0, 4, 0), solution(0, 0, 7, 7)}, objective.Weights{}, []int64{100, 75, 12}},
+		"exact requests alone without weights": {
+			[]*allocator.Solution{solution(1, 2, 0), solution(2, 1, 0)}, objective.Weights{}, []int64{0, 0}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, objective.Score(tc.solutions, tc.weights)); diff != "" {
+				t.Errorf("scores (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestScoreOrder checks what every combination must keep to.
+func TestScoreOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 0))
+	for range 2000 {
+		weights := objective.Weights{BestFit: random.Int64N(4), Packing: random.Int64N(9) - 4}
+		solutions := make([]*allocator.Solution, 1+random.IntN(20))
+		for i := range solutions {
+			solutions[i] = solution(random.Int64N(1000), random.IntN(16), random.IntN(8), random.IntN(3))
+		}
+		scores := objective.Score(solutions, weights)
+		for i, a := range solutions {
+			if scores[i] < 0 || scores[i] > objective.MaxScore {
+				t.Fatalf("score %d out of range", scores[i])
+			}
+			for j, b := range solutions {
+				if a.Ranks[0]+a.Ranks[1] < b.Ranks[0]+b.Ranks[1] && scores[i] < scores[j] {
+					t.Fatalf("weights %+v: ranks %v score %d, ranks %v score %d", weights, a.Ranks, scores[i], b.Ranks, scores[j])
+				}
+			}
+		}
+	}
+}
+
+func TestValue(t *testing.T) {
+	value := func(b *builders.DeviceBuilder) int64 {
+		return objective.Value(device.New(builders.Slice("gpu.example.com", "p").Devices(b).Obj(), 0, nil))
+	}
+	memory := func(quantity string) *builders.DeviceBuilder {
+		return builders.Device("d").Capacity("memory", quantity)
+	}
+	cases := map[string]struct {
+		less, more *builders.DeviceBuilder
+	}{
+		"more memory":                      {memory("16Gi"), memory("80Gi")},
+		"no capacity":                      {builders.Device("d"), memory("1")},
+		"more of one of two":               {memory("16Gi").Capacity("cores", "7"), memory("16Gi").Capacity("cores", "8")},
+		"half of it, in more capacities":   {memory("40Gi").Capacity("cores", "40Gi").Capacity("copies", "40Gi"), memory("80Gi")},
+		"beyond the range of a number":     {memory("80Gi"), memory("8000000000000E")},
+		"negative capacities are no value": {memory("-80Gi"), memory("1")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if less, more := value(tc.less), value(tc.more); less >= more {
+				t.Errorf("values %d and %d", less, more)
+			}
+		})
+	}
+	if a, b := value(memory("2Gi")), value(memory("1Gi")); a-b != 1000 {
+		t.Errorf("doubling is worth %d, want 1000", a-b)
+	}
+	many := builders.Device("d")
+	for i := range 6 {
+		many.Capacity(fmt.Sprintf("c%d", i), fmt.Sprintf("12345%d", i))
+	}
+	for range 50 {
+		if a, b := value(many), value(many); a != b {
+			t.Fatalf("the same device is worth %d and %d", a, b)
+		}
+	}
+}
