@@ -25,7 +25,7 @@ type wish struct {
 	all, admin    bool
 	count         int
 	selectors     []condition
-	tolerates     bool
+	tolerates     sets.Set[string] // keys of taints
 }
 
 // grant says what a request gets: an alternative, and devices by their number.
@@ -74,7 +74,10 @@ func (o *oracle) listOffers() {
 func (o *oracle) wishesOf(claim int, request resourceapi.DeviceRequest) []wish {
 	make := func(name string, rank int, class string, mode resourceapi.DeviceAllocationMode, count int64, selectors []resourceapi.DeviceSelector, tolerations []resourceapi.DeviceToleration) wish {
 		w := wish{claim: claim, rank: rank, request: request.Name, name: name,
-			all: mode == resourceapi.DeviceAllocationModeAll, count: int(count), tolerates: len(tolerations) > 0}
+			all: mode == resourceapi.DeviceAllocationModeAll, count: int(count), tolerates: sets.New[string]()}
+		for _, toleration := range tolerations {
+			w.tolerates.Insert(toleration.Key)
+		}
 		object, _ := o.c.class(class)
 		for _, s := range slices.Concat(object.Spec.Selectors, selectors) {
 			w.selectors = append(w.selectors, conditionOf(s.CEL.Expression))
@@ -190,7 +193,7 @@ func (o *oracle) obstacle(w wish, i int) string {
 		return "in use"
 	}
 	for _, taint := range o.offers[i].device.Taints {
-		if taint.Effect != resourceapi.DeviceTaintEffectNone && !w.tolerates {
+		if taint.Effect != resourceapi.DeviceTaintEffectNone && !w.tolerates.Has(taint.Key) {
 			return "tainted"
 		}
 	}

@@ -143,7 +143,7 @@ func (g *generator) device(name string) *builders.DeviceBuilder {
 		d.Attribute(serialNumber, fmt.Sprint(g.serial))
 	}
 	if g.chance(12) {
-		d.Taint("broken", oneOf(g, resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNoExecute, resourceapi.DeviceTaintEffectNone))
+		d.Taint(oneOf(g, "broken", "old"), oneOf(g, resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNoExecute, resourceapi.DeviceTaintEffectNone))
 	}
 	return d
 }
@@ -223,7 +223,7 @@ func (g *generator) ask(name string) *builders.RequestBuilder {
 		ask.Select(oneOf(g, conditions...).expression)
 	}
 	if g.chance(25) {
-		ask.Tolerate("broken")
+		ask.Tolerate(oneOf(g, "broken", "old"))
 	}
 	return ask
 }

@@ -141,6 +141,11 @@ func TestSolveTakes(t *testing.T) {
 			cluster: newCluster(slicesOf(gpus(1, nil)), builders.Claim("a", builders.Request("gpu", "gpu")), builders.Claim("b", builders.Request("gpu", "gpu").Admin())),
 			want:    []string{"a gpu: gpu-0", "b gpu: gpu-0"},
 		},
+		"the other device so that an administrator of the same claim gets this one": {
+			cluster: newCluster(slicesOf(bySize(2)), builders.Claim("a", builders.Request("gpu", "gpu")),
+				builders.Claim("b", builders.Request("gpu", "gpu"), small("watch").Admin())),
+			want: []string{"a gpu: gpu-1", "b gpu: gpu-0", "b watch: gpu-1"},
+		},
 		"a tainted device for who tolerates it": {
 			cluster: newCluster(slicesOf(gpus(2, tainted(0))), builders.Claim("claim", builders.Request("gpu", "gpu").Tolerate("broken"))),
 			want:    []string{"claim gpu: gpu-0"},

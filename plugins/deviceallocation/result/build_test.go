@@ -238,7 +238,7 @@ func TestNodeSelector(t *testing.T) {
 }
 
 func TestResultsShareNothing(t *testing.T) {
-	class := builders.Class("gpu").Config(driver, `"class"`)
+	class := builders.Class("gpu").Config(driver, `"class 1"`).Config(driver, `"class 2"`)
 	claim := builders.Claim("c", builders.Request("a", "gpu").Tolerate("x"), builders.Request("b", "other")).Config(driver, `"claim"`, "a")
 	p, solution := solve(t, []*builders.ClassBuilder{class, builders.Class("other")}, local(2), claim)
 	before, err := result.Build(p, solution, nodeName)
@@ -247,8 +247,10 @@ func TestResultsShareNothing(t *testing.T) {
 	}
 	spoiled, _ := result.Build(p, solution, nodeName)
 	spoiled[0].Devices.Results[0].Tolerations[0].Key = "changed"
-	for _, c := range spoiled[0].Devices.Config {
-		c.Requests[0] = "changed"
+	spoiled[0].Devices.Config[0].Requests[0] = "changed"
+	spoiled[0].Devices.Config[2].Requests[0] = "changed"
+	if diff := cmp.Diff(before[0].Devices.Config[1], spoiled[0].Devices.Config[1]); diff != "" {
+		t.Errorf("a change of one configuration has changed another (-before +after):\n%s", diff)
 	}
 	again, _ := result.Build(p, solution, nodeName)
 	if diff := cmp.Diff(before, again); diff != "" {

@@ -171,3 +171,18 @@ func TestInterruptedEvaluationsAreForgotten(t *testing.T) {
 		t.Errorf("verdict %t, error %v afterwards, want true", got, err)
 	}
 }
+
+// TestVerdictsAreRemembered makes sure that the second device of a model costs
+// a look-up: evaluating an expression allocates, remembering does not.
+func TestVerdictsAreRemembered(t *testing.T) {
+	expression := selector.NewCompiler(features).Compile(
+		`device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].model == "a100"`)
+	first, second := deviceOf(driver, a100()), deviceOf(driver, a100().Attribute("uuid", "another"))
+	if got, err := expression.Matches(context.Background(), first); err != nil || !got {
+		t.Fatalf("verdict %t, error %v, want true", got, err)
+	}
+	// The key may escape to the heap.
+	if n := testing.AllocsPerRun(100, func() { _, _ = expression.Matches(context.Background(), second) }); n > 1 {
+		t.Errorf("%v allocations for a verdict that is known", n)
+	}
+}
