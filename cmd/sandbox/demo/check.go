@@ -34,10 +34,8 @@ func Check(e *Expectation, pods []Pod, devices Devices) []Verdict {
 			}
 			verdicts = append(verdicts, verdict)
 		}
-		for ; found < promise.pods(); found++ {
-			verdicts = append(verdicts, Verdict{Pod: promise.Pod, Problems: []string{
-				fmt.Sprintf("promised are %d pods of this name, there are fewer", promise.pods()),
-			}})
+		for missing := promise.pods() - found; missing > 0; missing-- {
+			verdicts = append(verdicts, Verdict{Pod: promise.Pod, Problems: []string{promise.missing(found)}})
 		}
 	}
 	for _, pod := range pods {
@@ -47,6 +45,13 @@ func Check(e *Expectation, pods []Pod, devices Devices) []Verdict {
 	}
 	addUnpromisedSharing(e, pods, verdicts)
 	return verdicts
+}
+
+func (p *Promise) missing(found int) string {
+	if !p.Prefix {
+		return "it is promised, but does not exist"
+	}
+	return fmt.Sprintf("promised are %d pods whose names begin like this, there are %d", p.pods(), found)
 }
 
 func (p *Promise) concerns(pod string) bool {

@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 		want    map[string]string // problems by pod, joined
 	}{
 		"as promised":      {anyGPU, []Pod{running("a", "gpu", gpu0)}, map[string]string{"a": ""}},
-		"the pod is there": {anyGPU, nil, map[string]string{"a": "promised are 1 pods of this name, there are fewer"}},
+		"no pod": {anyGPU, nil, map[string]string{"a": "it is promised, but does not exist"}},
 		"nobody promised it": {anyGPU, []Pod{running("a", "gpu", gpu0), running("b")},
 			map[string]string{"a": "", "b": "expect.yaml does not mention this pod"}},
 		"it waits": {anyGPU, []Pod{{Name: "a", Condition: "no room"}},
@@ -141,7 +141,7 @@ func TestCheck(t *testing.T) {
 		"does not wait": {waits, []Pod{running("a", "gpu", gpu0)}, map[string]string{"a": "promised is that it waits, but it runs on n1"}},
 		"several pods":  {several, []Pod{running("a-1", "gpu", gpu0), running("a-2", "gpu", gpu1)}, map[string]string{"a-1": "", "a-2": ""}},
 		"too few pods": {several, []Pod{running("a-1", "gpu", gpu0)},
-			map[string]string{"a-1": "", "a-": "promised are 2 pods of this name, there are fewer"}},
+			map[string]string{"a-1": "", "a-": "promised are 2 pods whose names begin like this, there are 1"}},
 		"too many pods": {several, []Pod{running("a-1", "gpu", gpu0), running("a-2", "gpu", gpu1), running("a-3", "gpu", DeviceID{"gpu.example.com", "n1", "gpu-2"})},
 			map[string]string{"a-1": "", "a-2": "",
 				"a-3": "promised is a device for request gpu of driver gpu.example.com; gpu.example.com/n1/gpu-2 is not published; promised are 2 pods a-, this is number 3"}},
@@ -152,7 +152,7 @@ func TestCheck(t *testing.T) {
 		"not shared": {shared, []Pod{running("a", "gpu", gpu0), running("b", "gpu", gpu1)},
 			map[string]string{"a": "", "b": "promised is to share devices with a, which does not have gpu.example.com/n1/gpu-1"}},
 		"nobody to share with": {shared, []Pod{running("b", "gpu", gpu1)},
-			map[string]string{"a": "promised are 1 pods of this name, there are fewer", "b": "promised is to share devices with a, which does not exist"}},
+			map[string]string{"a": "it is promised, but does not exist", "b": "promised is to share devices with a, which does not exist"}},
 	}
 	devices := decodeCluster(t)
 	for name, tc := range tests {

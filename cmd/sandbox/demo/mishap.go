@@ -76,6 +76,7 @@ func (r *run) taint(ctx context.Context, id DeviceID) error {
 	if _, err := r.client.ResourceV1().DeviceTaintRules().Create(ctx, rule, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("taint device %s: %w", id, err)
 	}
+	r.undo = append(r.undo, "delete devicetaintrule "+taintRuleName)
 	return nil
 }
 
@@ -92,6 +93,7 @@ func (r *run) drain(ctx context.Context, name string) error {
 	if err := drain.RunCordonOrUncordon(helper, node, true); err != nil {
 		return fmt.Errorf("drain node %s: %w", name, err)
 	}
+	r.undo = append(r.undo, "uncordon "+name)
 	if err := drain.RunNodeDrain(helper, name); err != nil {
 		return fmt.Errorf("drain node %s: %w", name, err)
 	}

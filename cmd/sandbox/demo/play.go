@@ -70,9 +70,13 @@ func (r *run) judge(ctx context.Context, e *Example, pods []Pod, unsettled strin
 			}
 		}
 	}
-	r.show(pods, devices, verdicts)
-	if unsettled != "" {
+	asPromised := r.show(pods, devices, verdicts)
+	switch {
+	case unsettled == "":
+	case asPromised: // but who knows for how long
 		r.broken("example %s has not settled within %s: %s", e.Name, patience, unsettled)
+	default:
+		r.printf("  after waiting for %s: %s\n", patience, unsettled)
 	}
 	return nil
 }

@@ -16,19 +16,23 @@ func (r *report) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.out, format, args...)
 }
 
-// show prints the table and explains what is not as promised.
-func (r *report) show(pods []Pod, devices Devices, verdicts []Verdict) {
+// show prints the table, explains what is not as promised, and tells whether
+// everything is.
+func (r *report) show(pods []Pod, devices Devices, verdicts []Verdict) bool {
 	_ = writeTable(r.out, pods, devices)
+	asPromised := true
 	for _, verdict := range verdicts {
 		if len(verdict.Problems) == 0 {
 			r.right++
 			continue
 		}
 		r.wrong++
+		asPromised = false
 		for _, problem := range verdict.Problems {
 			r.printf("  WRONG: pod %s: %s\n", verdict.Pod, problem)
 		}
 	}
+	return asPromised
 }
 
 // broken counts something wrong that concerns no single pod.

@@ -34,6 +34,7 @@ type run struct {
 	client    kubernetes.Interface
 	applier   *applier
 	scheduler *scheduler
+	undo      []string // arguments of kubectl that undo the mishaps
 }
 
 // Run plays the whole demo and stops everything that it started, also after an
@@ -94,8 +95,10 @@ func onControlPlane(parent context.Context, cp *controlplane.ControlPlane, o Opt
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, r.scheduler.stop())
-		r.printf("scheduler: stopped\n")
+		if r.scheduler.running() {
+			err = errors.Join(err, r.scheduler.stop())
+			r.printf("scheduler: stopped\n")
+		}
 	}()
 
 	// Whatever dies ends the demo with the reason.
@@ -209,23 +212,20 @@ func (r *run) awaitLeadership(ctx context.Context, lead lease, cp *controlplane.
 	return r.scheduler.connect(cp.RESTConfig(), schedulerDir(cp))
 }
 
-// farewell says how to look around in what is left running.
+// farewell says how to look around in what is left running, and how to undo
+// what the demo did to the cluster.
 func (r *run) farewell(cp *controlplane.ControlPlane, o Options) {
-	r.printf(`
-Everything goes on running. In another terminal:
-
-    export KUBECONFIG=%s
-    %s kubectl get pods -A -o wide
-    %[2]s kubectl get resourceclaims -n %s -o yaml
-    %[2]s kubectl get resourceslices
-
-The device is still tainted and the node is still drained:
-
-    %[2]s kubectl delete devicetaintrule %s
-    %[2]s kubectl get nodes   # and uncordon
-
-Ctrl-C stops everything.
-
-`, cp.Kubeconfig(), o.Binary, namespacePrefix+mishapExample, taintRuleName)
+	r.printf("\nEverything goes on running. In another terminal:\n\n    export KUBECONFIG=%s\n", cp.Kubeconfig())
+	kubectl := func(arguments string) { r.printf("    %s kubectl %s\n", o.Binary, arguments) }
+	kubectl("get pods -A -o wide")
+	kubectl("get resourceclaims -A -o yaml")
+	kubectl("get resourceslices")
+	if len(r.undo) > 0 {
+		r.printf("\nTo mend what broke:\n\n")
+	}
+	for _, arguments := range r.undo {
+		kubectl(arguments)
+	}
+	r.printf("\nCtrl-C stops everything.\n\n")
 	r.summary()
 }

@@ -118,6 +118,15 @@ func freePort() (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
+func (s *scheduler) running() bool {
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
 // died words an end that nobody asked for. Call it after ended is closed.
 func (s *scheduler) died() error {
 	return fmt.Errorf("the scheduler ended unexpectedly (%s); the end of %s:\n%s", s.cmd.ProcessState, s.logFile, logTail(s.logFile))
