@@ -85,8 +85,8 @@ func TestCheck(t *testing.T) {
 		pods    []Pod
 		want    map[string]string // problems by pod, joined
 	}{
-		"as promised":      {anyGPU, []Pod{running("a", "gpu", gpu0)}, map[string]string{"a": ""}},
-		"no pod": {anyGPU, nil, map[string]string{"a": "it is promised, but does not exist"}},
+		"as promised": {anyGPU, []Pod{running("a", "gpu", gpu0)}, map[string]string{"a": ""}},
+		"no pod":      {anyGPU, nil, map[string]string{"a": "it is promised, but does not exist"}},
 		"nobody promised it": {anyGPU, []Pod{running("a", "gpu", gpu0), running("b")},
 			map[string]string{"a": "", "b": "expect.yaml does not mention this pod"}},
 		"it waits": {anyGPU, []Pod{{Name: "a", Condition: "no room"}},
@@ -135,6 +135,11 @@ func TestCheck(t *testing.T) {
 			map[string]string{"a": "promised is a device for request gpu of driver gpu.example.com, with the resource.kubernetes.io/pcieRoot of request nic; " +
 				`gpu.example.com/n1/gpu-1 has resource.kubernetes.io/pcieRoot "pci0:2", but nic.example.com/n1/nic-0 has "pci0:1"; ` +
 				"nic.example.com/n1/nic-0 is for request nic"}},
+		"nothing to be the same as": {aligned, []Pod{running("a", "gpu", gpu0, "gpu", gpu1)},
+			map[string]string{"a": "promised is a device for request gpu of driver gpu.example.com, with the resource.kubernetes.io/pcieRoot of request nic; " +
+				"gpu.example.com/n1/gpu-0 has no device of request nic beside it; gpu.example.com/n1/gpu-1 has no device of request nic beside it; " +
+				"promised is a device for request nic of driver nic.example.com; " +
+				"gpu.example.com/n1/gpu-0 is for request gpu; gpu.example.com/n1/gpu-1 is for request gpu"}},
 		"waits as promised": {waits, []Pod{{Name: "a", Condition: `1 request "gpu": all in use`}}, map[string]string{"a": ""}},
 		"waits for another reason": {waits, []Pod{{Name: "a", Condition: `1 request "gpu": no devices`}},
 			map[string]string{"a": `promised is a condition with "in use", it is: 1 request "gpu": no devices`}},

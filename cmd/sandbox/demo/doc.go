@@ -6,10 +6,12 @@
 //
 // Three kinds of files:
 //
-//   - what is promised and what is there: promise.go, observe.go, device.go, and
-//     check.go, which compares the two. Pure, apart from the reading.
-//   - what makes it happen: scheduler.go (the process under demonstration),
-//     apply.go, settle.go, example.go, mishap.go.
+//   - what is promised and what is there: example.go, promise.go, observe.go,
+//     device.go; check.go and pair.go compare the two. Pure, apart from the
+//     reading.
+//   - what makes it happen: run.go (from start to stop), play.go (the examples),
+//     mishap.go (what breaks then), scheduler.go (the process under
+//     demonstration), apply.go, settle.go.
 //   - what one sees: table.go, report.go. Pure.
 //
 // It never helps the scheduler: pods are settled when the scheduler says that it
