@@ -8,6 +8,9 @@
 // starts its own binary that way once per component, because each of them owns
 // its process's signals and flags.
 //
+// `sandbox demo` (package demo) runs the examples of this project in it, with
+// device-scheduler's own binary, and checks what they promise.
+//
 // It decides nothing about scheduling. It brings no scheduler: that is what
 // people try out in it.
 package main

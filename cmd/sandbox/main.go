@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -12,11 +13,15 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+
+	"github.com/device-scheduler/device-scheduler/cmd/sandbox/demo"
 )
 
 func main() {
 	if err := newCommand().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "sandbox:", err)
+		if !errors.Is(err, demo.ErrWrong) { // the demo has said everything, and its last line is the sum
+			fmt.Fprintln(os.Stderr, "sandbox:", err)
+		}
 		os.Exit(1)
 	}
 }
@@ -46,7 +51,7 @@ It brings no scheduler: run the one that you want to try against the kubeconfig.
 		&cobra.Group{ID: sandboxGroup, Title: "Commands:"},
 		&cobra.Group{ID: componentGroup, Title: "Components, with their own flags (try COMPONENT --help):"},
 	)
-	root.AddCommand(newUpCommand(), newHardwareCommand(), newVersionCommand())
+	root.AddCommand(newUpCommand(), newDemoCommand(), newHardwareCommand(), newVersionCommand())
 	root.AddCommand(newComponentCommands()...)
 	return root
 }
