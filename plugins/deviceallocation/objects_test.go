@@ -54,11 +54,17 @@ func objects(items ...any) []runtime.Object {
 		switch typed := item.(type) {
 		case runtime.Object:
 			result = append(result, typed)
-		case interface{ Obj() *resourceapi.ResourceClaim }:
+		case interface {
+			Obj() *resourceapi.ResourceClaim
+		}:
 			result = append(result, typed.Obj())
-		case interface{ Obj() *resourceapi.ResourceSlice }:
+		case interface {
+			Obj() *resourceapi.ResourceSlice
+		}:
 			result = append(result, typed.Obj())
-		case interface{ Obj() *resourceapi.DeviceClass }:
+		case interface {
+			Obj() *resourceapi.DeviceClass
+		}:
 			result = append(result, typed.Obj())
 		case interface{ Obj() *corev1.Pod }:
 			result = append(result, typed.Obj())
