@@ -11,9 +11,10 @@ import (
 // MaxScore is the highest score of a node (fwk.MaxNodeScore).
 const MaxScore = 100
 
-// Weights say how much best fit and packing count against each other. A
-// negative Packing prefers nodes with many free devices. With both 0, only
-// prioritized lists decide.
+// Weights say how much best fit and packing count against each other: with
+// {3, 1}, devices of twice the value weigh three times as much as the difference
+// between the fullest node and the emptiest one. A negative Packing prefers
+// nodes with many free devices. With both 0, only prioritized lists decide.
 type Weights struct {
 	BestFit, Packing int64
 }
@@ -27,25 +28,71 @@ type Weights struct {
 // scores of its own, in which best fit and packing decide.
 func Score(solutions []*allocator.Solution, weights Weights) []int64 {
 	ranks := make([]int64, len(solutions))
-	var cost, left valueRange
 	for i, s := range solutions {
 		ranks[i] = rank(s)
-		if s != nil {
+	}
+	levels := slices.Compact(slices.Sorted(slices.Values(ranks)))
+	scores := make([]int64, len(solutions))
+	if weights == (Weights{}) {
+		if len(levels) > 1 {
+			spreadLevels(scores, ranks, levels)
+		}
+		return scores
+	}
+	band := float64(MaxScore) / float64(len(levels))
+	for level, r := range levels {
+		penalties := penaltiesOf(solutions, func(i int) bool { return ranks[i] == r }, weights)
+		for i := range solutions {
+			if ranks[i] == r && solutions[i] != nil {
+				scores[i] = int64(band * (float64(level) + 1 - penalties[i]))
+			}
+		}
+	}
+	return scores
+}
+
+// penaltiesOf says how much worse each solution of a level is than the best
+// one: 0 for the best, 1 for the worst.
+//
+// Best fit counts in doublings of a device's value and not by the range that
+// the nodes happen to span: a third kind of device elsewhere in the cluster
+// must not change what the choice between two nodes is about.
+func penaltiesOf(solutions []*allocator.Solution, of func(i int) bool, weights Weights) []float64 {
+	var cost, left valueRange
+	for i, s := range solutions {
+		if s != nil && of(i) {
 			cost.include(s.Cost)
 			left.include(int64(s.Left))
 		}
 	}
-	levels := slices.Compact(slices.Sorted(slices.Values(ranks)))
-	scores := make([]int64, len(solutions))
+	penalties := make([]float64, len(solutions))
+	worst := 0.0
 	for i, s := range solutions {
-		level, _ := slices.BinarySearch(levels, ranks[i])
-		band := float64(MaxScore) / float64(len(levels))
-		scores[i] = int64(band * (float64(level) + soft(s, cost, left, weights)))
+		if s == nil || !of(i) {
+			continue
+		}
+		doublings := float64(s.Cost-cost.least) / costScale / float64(max(devices(s), 1))
+		packing := left.position(int64(s.Left)) * float64(weights.Packing)
+		if weights.Packing < 0 {
+			packing -= float64(weights.Packing) // the emptiest node is the best
+		}
+		penalties[i] = float64(weights.BestFit)*doublings + packing
+		worst = max(worst, penalties[i])
 	}
-	if weights == (Weights{}) && len(levels) > 1 {
-		spreadLevels(scores, ranks, levels)
+	if worst > 0 {
+		for i := range penalties {
+			penalties[i] /= worst
+		}
 	}
-	return scores
+	return penalties
+}
+
+func devices(s *allocator.Solution) int {
+	n := 0
+	for _, picks := range s.Claims {
+		n += len(picks)
+	}
+	return n
 }
 
 // rank adds up how well the prioritized lists of a solution were served: 8 for
@@ -59,22 +106,6 @@ func rank(s *allocator.Solution) int64 {
 		total += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - r)
 	}
 	return total
-}
-
-// soft is the weighted preference among nodes of one level, between 0 and 1.
-func soft(s *allocator.Solution, cost, left valueRange, weights Weights) float64 {
-	packing := weights.Packing
-	total := weights.BestFit + max(packing, -packing)
-	if s == nil || total == 0 {
-		return 0
-	}
-	result := float64(weights.BestFit) * (1 - cost.position(s.Cost))
-	if packing >= 0 {
-		result += float64(packing) * (1 - left.position(int64(s.Left)))
-	} else {
-		result += float64(-packing) * left.position(int64(s.Left))
-	}
-	return result / float64(total)
 }
 
 // spreadLevels uses the whole range of scores when ranks alone decide, as

@@ -31,10 +31,14 @@ func TestScore(t *testing.T) {
 		"best fit":            {[]*allocator.Solution{solution(30, 1, 0), solution(10, 1, 0), solution(20, 1, 0)}, fit, []int64{0, 100, 50}},
 		"packing":             {[]*allocator.Solution{solution(1, 7, 0), solution(1, 0, 0)}, pack, []int64{0, 100}},
 		"spreading":           {[]*allocator.Solution{solution(1, 8, 0), solution(1, 0, 0), solution(1, 4, 0)}, spread, []int64{100, 0, 50}},
-		"best fit three times as important": {
-			[]*allocator.Solution{solution(0, 8, 0), solution(8, 0, 0)}, objective.Weights{BestFit: 3, Packing: 1}, []int64{75, 25}},
+		"twice the value weighs three times a full node": {
+			[]*allocator.Solution{solution(0, 8, 0), solution(1000, 0, 0)}, objective.Weights{BestFit: 3, Packing: 1}, []int64{66, 0}},
+		"half as much again is still too much for a full node": {
+			[]*allocator.Solution{solution(0, 8, 0), solution(585, 0, 0), solution(2321, 9, 0)}, objective.Weights{BestFit: 3, Packing: 1}, []int64{88, 77, 0}},
+		"hardly more than nothing gives way to packing": {
+			[]*allocator.Solution{solution(0, 8, 0), solution(7, 0, 0)}, objective.Weights{BestFit: 3, Packing: 1}, []int64{0, 97}},
 		"rank before best fit": {
-			[]*allocator.Solution{solution(100, 9, 0), solution(0, 0, 1), solution(50, 9, 1)}, fit, []int64{50, 50, 25}},
+			[]*allocator.Solution{solution(100, 9, 0), solution(0, 0, 1), solution(50, 9, 1)}, fit, []int64{100, 50, 0}},
 		"ranks alone, as in kube-scheduler": {
 			[]*allocator.Solution{solution(0, 0, 0, 0), solution(0, 0, 4, 0), solution(0, 0, 7, 7)}, objective.Weights{}, []int64{100, 75, 12}},
 		"exact requests alone without weights": {
