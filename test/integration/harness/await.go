@@ -235,3 +235,14 @@ func (e *Env) RunsOneOf(names ...string) string {
 	}
 	return running
 }
+
+// Receive waits for something that happens once.
+func (e *Env) Receive(happened <-chan error) {
+	e.t.Helper()
+	select {
+	case err := <-happened:
+		e.check(err, "injected fault")
+	case <-time.After(patience):
+		e.t.Fatal("the fault was never injected")
+	}
+}
