@@ -17,7 +17,7 @@ import (
 func TestAPIErrors(t *testing.T) {
 	outer := env(t)
 	proxy := outer.StartProxy()
-	scheduler := outer.ReplaceScheduler("proxied", harness.SchedulerOptions{Server: proxy.URL})
+	scheduler := outer.ReplaceScheduler("proxied", harness.SchedulerOptions{Proxy: proxy})
 	tests := map[string]func(*testing.T, *harness.Env, *harness.Proxy){
 		"status-500": func(t *testing.T, e *harness.Env, p *harness.Proxy) {
 			lostAnswer(t, e, p, http.StatusInternalServerError)

@@ -17,7 +17,7 @@ import (
 func TestKilledDuringBinding(t *testing.T) {
 	outer := env(t)
 	proxy := outer.StartProxy()
-	scheduler := outer.ReplaceScheduler("killed", harness.SchedulerOptions{Server: proxy.URL})
+	scheduler := outer.ReplaceScheduler("killed", harness.SchedulerOptions{Proxy: proxy})
 	tests := []struct {
 		name     string
 		write    write
@@ -75,7 +75,7 @@ func TestKilledDuringBinding(t *testing.T) {
 func TestPodDeletedAfterTheSchedulerWasKilled(t *testing.T) {
 	e := env(t)
 	proxy := e.StartProxy()
-	scheduler := e.ReplaceScheduler("killed", harness.SchedulerOptions{Server: proxy.URL})
+	scheduler := e.ReplaceScheduler("killed", harness.SchedulerOptions{Proxy: proxy})
 	e.Nodes("a")
 	killed := make(chan error, 1)
 	proxy.Intercept(once(true, func(r *http.Request) bool { return writeStatus.of(e, "claim", r) },

@@ -54,6 +54,7 @@ func (e *Env) revive() {
 func (e *Env) KillAPIServer() {
 	e.t.Helper()
 	server := e.Cluster.Component(controlplane.APIServer)
+	e.restarted = true
 	e.check(server.Kill(), "kill the API server")
 	e.check(server.Start(e.t.Context()), "start the API server again")
 }

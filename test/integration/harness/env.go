@@ -33,6 +33,8 @@ type Env struct {
 
 	t          *testing.T
 	schedulers []watched
+	// restarted says that the API server was; see KillAPIServer.
+	restarted bool
 	// created has what is not in the namespace, in the order of creation.
 	created []func(context.Context) error
 }
@@ -186,7 +188,7 @@ func (e *Env) close() {
 		if err != nil {
 			e.t.Error(err)
 		}
-		for _, line := range alarming(log) {
+		for _, line := range alarming(log, e.restarted) {
 			e.t.Errorf("the scheduler logged: %s", line)
 		}
 	}

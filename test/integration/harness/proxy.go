@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"encoding/pem"
 	"io"
 	"log"
 	"net/http"
@@ -16,9 +17,8 @@ import (
 // place, before or after the request has had its effect. Safe for concurrent
 // use.
 type Proxy struct {
-	// URL is the proxy's address, for SchedulerOptions.Server.
-	URL string
-
+	url     string
+	ca      []byte // PEM of what its certificate is signed with
 	forward http.Handler
 	mutex   sync.Mutex
 	hook    Interceptor
@@ -48,8 +48,10 @@ func (e *Env) StartProxy() *Proxy {
 	}}
 	listener := httptest.NewUnstartedServer(p)
 	listener.Config.ErrorLog = log.New(io.Discard, "", 0) // schedulers are killed in the middle of requests
-	listener.Start()
-	p.URL = listener.URL
+	// Clients send their token over TLS only.
+	listener.StartTLS()
+	p.url = listener.URL
+	p.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listener.Certificate().Raw})
 	e.t.Cleanup(func() {
 		listener.CloseClientConnections()
 		listener.Close()
