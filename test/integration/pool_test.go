@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/device-scheduler/device-scheduler/test/builders"
 	"github.com/device-scheduler/device-scheduler/test/integration/harness"
@@ -60,9 +59,7 @@ func TestSurplusSlice(t *testing.T) {
 	e.Create(gpus(e, "a", 1).Named(e.In("new")).Obj(), pool(e, "a", builders.Device("leftover")).Named(e.In("old")).Obj())
 	waitsForA(e, 1)
 	e.Waits("pod", unfit(1, `1 request "r": pool `+e.Driver+`/a has too many slices (2 instead of 1)`))
-	if err := e.Client.ResourceV1().ResourceSlices().Delete(t.Context(), e.In("old"), metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	e.DeleteSlice(e.In("old"))
 	e.Runs("pod", "a")
 	e.Took("claim", "r=a/gpu-0")
 }

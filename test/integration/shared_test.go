@@ -35,6 +35,30 @@ func TestSharedClaim(t *testing.T) {
 	e.Released("shared")
 }
 
+// A pod joins a shared claim whose devices can be reached from everywhere, and
+// gets devices of its own beside it.
+func TestSharedClaimBesideAnOwnOne(t *testing.T) {
+	e := env(t)
+	e.Nodes("a", "b")
+	kind := func(name string) string { return own(e, "attributes") + `.kind == "` + name + `"` }
+	e.Create(class(e, "net").Select(kind("net")).Obj(), class(e, "gpu").Select(kind("gpu")).Obj(),
+		builders.Slice(e.Driver, "net").OnAllNodes().Devices(builders.Device("net").Attribute("kind", "net")).Obj(),
+		pool(e, "a", builders.Device("gpu").Attribute("kind", "gpu")).Obj(),
+		pool(e, "b", builders.Device("gpu").Attribute("kind", "gpu")).Obj(),
+		builders.Claim("net", builders.Request("n", e.In("net"))).Obj())
+	nodes := make(map[string]bool)
+	for _, name := range []string{"first", "second"} {
+		e.Create(builders.Claim(name, builders.Request("g", e.In("gpu"))).Obj(), builders.Pod(name).Claim("net").Claim(name).Obj())
+		nodes[e.Runs(name, "").Spec.NodeName] = true
+	}
+	if len(nodes) != 2 {
+		t.Errorf("pods run on nodes %v, want both", nodes)
+	}
+	e.Holds("net", &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{e.Device("n", "net", "net")},
+	}}, "first", "second")
+}
+
 // The API allows 256 consumers. The 257th waits, and nothing is written for it.
 func TestConsumersOfASharedClaim(t *testing.T) {
 	e := env(t)

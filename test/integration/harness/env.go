@@ -163,6 +163,13 @@ func (e *Env) UpdateSlice(name string, change func(*resourceapi.ResourceSlice)) 
 	e.check(err, "update ResourceSlice %s", name)
 }
 
+// DeleteSlice deletes a slice as its driver would.
+func (e *Env) DeleteSlice(name string) {
+	e.t.Helper()
+	err := e.Client.ResourceV1().ResourceSlices().Delete(e.t.Context(), name, metav1.DeleteOptions{})
+	e.check(err, "delete ResourceSlice %s", name)
+}
+
 // check ends the test on an error.
 func (e *Env) check(err error, format string, args ...any) {
 	e.t.Helper()
