@@ -59,9 +59,21 @@ func gpus(e *harness.Env, node string, n int) *builders.SliceBuilder {
 	return pool(e, node, builders.DevicesNamed("gpu", n, nil)...)
 }
 
-// unfit is the condition of a pod that was tried on all of n nodes, for the
-// given reasons.
+// unfit is the condition of a pod that fits none of n nodes, for the given
+// reasons.
 func unfit(n int, reasons string) string {
-	return fmt.Sprintf("0/%[1]d nodes are available: %[2]s. "+
-		"preemption: 0/%[1]d nodes are available: %[1]d Preemption is not helpful for scheduling.", n, reasons)
+	return fmt.Sprintf("0/%d nodes are available: %s. %s", n, reasons, noPreemption(n))
+}
+
+// noPreemption is what the scheduler adds when no victim would help on any of n
+// nodes.
+func noPreemption(n int) string {
+	return fmt.Sprintf("preemption: 0/%[1]d nodes are available: %[1]d Preemption is not helpful for scheduling.", n)
+}
+
+// unfitBeside is the condition of a pod when one node was tried, for a given
+// reason, and the others were left out from the start, for others.
+func unfitBeside(omitted int, omittedReasons, reason string) string {
+	return fmt.Sprintf("0/%d nodes are available: %d node(s) didn't satisfy plugin(s) [DeviceAllocation], 1 %s. "+
+		"nodes without matching devices: %s, %s", omitted+1, omitted, reason, omittedReasons, noPreemption(omitted+1))
 }

@@ -29,8 +29,11 @@ func (e *Env) Await(what string, look func(ctx context.Context) string) {
 	e.t.Helper()
 	missing := ""
 	err := wait.PollUntilContextTimeout(e.t.Context(), interval, patience, true, func(ctx context.Context) (bool, error) {
-		missing = look(ctx)
-		return missing == "", nil
+		found := look(ctx)
+		if ctx.Err() == nil { // an answer that came too late says nothing
+			missing = found
+		}
+		return found == "", nil
 	})
 	if err != nil {
 		e.t.Fatalf("wait for %s: %v: %s", what, err, missing)
@@ -95,6 +98,9 @@ func (e *Env) Runs(name, node string) *corev1.Pod {
 // Waits waits until the condition of a pod says exactly why it waits.
 func (e *Env) Waits(name, reason string) {
 	e.t.Helper()
+	if reason == "" {
+		e.t.Fatalf("pod %s: say for which reason it should wait", name)
+	}
 	e.Await("the reason of pod "+name, func(ctx context.Context) string {
 		pod, err := e.Client.CoreV1().Pods(e.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -172,4 +178,71 @@ func (e *Env) OnlyClaims(names ...string) {
 		slices.Sort(names)
 		return cmp.Diff(names, found)
 	})
+}
+
+// AwaitConsumers waits until a claim is reserved for the given pods only.
+func (e *Env) AwaitConsumers(claim string, pods ...string) {
+	e.t.Helper()
+	want := e.reservedFor(pods)
+	e.Await("the consumers of claim "+claim, func(ctx context.Context) string {
+		c, err := e.Client.ResourceV1().ResourceClaims(e.Namespace).Get(ctx, claim, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return cmp.Diff(want, c.Status.ReservedFor, sameStatus...)
+	})
+}
+
+// Decided waits until the scheduler has either bound a pod or said why not.
+func (e *Env) Decided(name string) *corev1.Pod {
+	e.t.Helper()
+	var pod *corev1.Pod
+	e.Await("a decision about pod "+name, func(ctx context.Context) string {
+		var err error
+		if pod, err = e.Client.CoreV1().Pods(e.Namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return err.Error()
+		}
+		if pod.Spec.NodeName == "" && message(pod) == "" {
+			return describe(pod)
+		}
+		return ""
+	})
+	return pod
+}
+
+// RunsOneOf waits until one of the pods runs and the others do not, and returns
+// its name.
+func (e *Env) RunsOneOf(names ...string) string {
+	e.t.Helper()
+	running := ""
+	e.Await("one of several pods to run", func(ctx context.Context) string {
+		for _, name := range names {
+			pod, err := e.Client.CoreV1().Pods(e.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			if pod.Status.Phase == corev1.PodRunning {
+				running = name
+				return ""
+			}
+		}
+		return "none does"
+	})
+	for _, name := range names {
+		if pod := e.Pod(name); name != running && pod.Spec.NodeName != "" {
+			e.t.Errorf("pods %s and %s are both bound", running, name)
+		}
+	}
+	return running
+}
+
+// Receive waits for something that happens once.
+func (e *Env) Receive(happened <-chan error) {
+	e.t.Helper()
+	select {
+	case err := <-happened:
+		e.check(err, "injected fault")
+	case <-time.After(patience):
+		e.t.Fatal("the fault was never injected")
+	}
 }

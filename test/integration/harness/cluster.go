@@ -100,13 +100,13 @@ func (c *Cluster) requestToken(ctx context.Context) error {
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig with the ServiceAccount's token. An
-// empty server means the API server itself.
-func (c *Cluster) writeKubeconfig(path, server string) error {
+// writeKubeconfig writes a kubeconfig with the ServiceAccount's token, for the
+// API server itself or for a proxy that is not nil.
+func (c *Cluster) writeKubeconfig(path string, proxy *Proxy) error {
 	config := c.RESTConfig()
 	cluster := &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	if server != "" {
-		cluster = &clientcmdapi.Cluster{Server: server}
+	if proxy != nil {
+		cluster = &clientcmdapi.Cluster{Server: proxy.url, CertificateAuthorityData: proxy.ca}
 	}
 	return clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"sandbox": cluster},

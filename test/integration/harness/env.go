@@ -33,6 +33,8 @@ type Env struct {
 
 	t          *testing.T
 	schedulers []watched
+	// restarted says that the API server was; see KillAPIServer.
+	restarted bool
 	// created has what is not in the namespace, in the order of creation.
 	created []func(context.Context) error
 }
@@ -161,6 +163,13 @@ func (e *Env) UpdateSlice(name string, change func(*resourceapi.ResourceSlice)) 
 	e.check(err, "update ResourceSlice %s", name)
 }
 
+// DeleteSlice deletes a slice as its driver would.
+func (e *Env) DeleteSlice(name string) {
+	e.t.Helper()
+	err := e.Client.ResourceV1().ResourceSlices().Delete(e.t.Context(), name, metav1.DeleteOptions{})
+	e.check(err, "delete ResourceSlice %s", name)
+}
+
 // check ends the test on an error.
 func (e *Env) check(err error, format string, args ...any) {
 	e.t.Helper()
@@ -186,7 +195,7 @@ func (e *Env) close() {
 		if err != nil {
 			e.t.Error(err)
 		}
-		for _, line := range alarming(log) {
+		for _, line := range alarming(log, e.restarted) {
 			e.t.Errorf("the scheduler logged: %s", line)
 		}
 	}

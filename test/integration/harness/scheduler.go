@@ -33,8 +33,8 @@ var leaseTimings = map[string]any{"leaseDuration": "5s", "renewDeadline": "4s", 
 
 // SchedulerOptions say how a scheduler differs from the shipped one.
 type SchedulerOptions struct {
-	// Server is the address of an API server to use in place of the real one.
-	Server string
+	// Proxy, if not nil, is used in place of the API server.
+	Proxy *Proxy
 	// Change changes the configuration, for features that the shipped file
 	// leaves off.
 	Change func(map[string]any)
@@ -60,7 +60,7 @@ type Scheduler struct {
 // NewScheduler writes the files of a scheduler that is not started yet.
 func (c *Cluster) NewScheduler(name string, options SchedulerOptions) (*Scheduler, error) {
 	kubeconfig := filepath.Join(c.dir, name+".kubeconfig")
-	if err := c.writeKubeconfig(kubeconfig, options.Server); err != nil {
+	if err := c.writeKubeconfig(kubeconfig, options.Proxy); err != nil {
 		return nil, fmt.Errorf("write kubeconfig of %s: %w", name, err)
 	}
 	file := filepath.Join(c.dir, name+".yaml")
