@@ -43,13 +43,20 @@ type reachable struct {
 	all   bool
 	names sets.Set[string]
 
-	problem *problem.Problem
 	devices *inventory.Snapshot
 	nobody  *ledger.Snapshot // holds no device
-	// texts has the reasons of the nodes that are left out, worded once when
-	// they are needed; it is guarded by the mutex.
-	mutex sync.Mutex
-	texts map[string]string
+	// rejections has what is wrong with the nodes that are left out, found out
+	// once when it is needed; it is guarded by the mutex. It is worded for each
+	// pod anew: claims of equal problems have different names.
+	mutex      sync.Mutex
+	rejections map[viewKey]*allocator.Rejection
+}
+
+// viewKey identifies what a node can reach. The name alone does not: which
+// shared pools it reaches changes with its labels.
+type viewKey struct {
+	name  string
+	epoch uint64
 }
 
 // find returns the nodes for a problem. The error is that of the context.
@@ -57,7 +64,7 @@ func (c *candidates) find(ctx context.Context, p *problem.Problem, devices *inve
 	if known, ok := c.known.Get(p.Signature); ok && known.(*reachable).epoch == devices.Epoch() {
 		return known.(*reachable), nil
 	}
-	r := &reachable{epoch: devices.Epoch(), problem: p, devices: devices, nobody: c.nobody, texts: make(map[string]string)}
+	r := &reachable{epoch: devices.Epoch(), devices: devices, nobody: c.nobody, rejections: make(map[viewKey]*allocator.Rejection)}
 	shared, err := c.sharedRequests(ctx, p, devices)
 	if err != nil {
 		return nil, err
@@ -162,12 +169,12 @@ func (c *candidates) matches(ctx context.Context, alternative *problem.Alternati
 }
 
 // reasons words, counted, why the nodes that are not reachable cannot serve
-// the problem.
-func (r *reachable) reasons(nodes []fwk.NodeInfo) string {
+// the problem, which must have the signature of the one that was looked up.
+func (r *reachable) reasons(p *problem.Problem, nodes []fwk.NodeInfo) string {
 	counts := make(map[string]int)
 	for _, node := range nodes {
 		if !r.names.Has(node.Node().Name) {
-			counts[r.reason(node)]++
+			counts[r.reason(p, node)]++
 		}
 	}
 	texts := make([]string, 0, len(counts))
@@ -178,23 +185,28 @@ func (r *reachable) reasons(nodes []fwk.NodeInfo) string {
 	return strings.Join(texts, ", ")
 }
 
-// reason asks the allocator: it knows best why it would fail. Nothing is held
-// from this point of view, since no matching device is missing because of that.
-func (r *reachable) reason(node fwk.NodeInfo) string {
+func (r *reachable) reason(p *problem.Problem, node fwk.NodeInfo) string {
 	view := r.devices.Node(node.Node())
 	if len(view.Pools) == 0 {
 		view = &inventory.NodeView{} // all nodes without devices have one reason
 	}
+	if rejection := r.rejection(p, view); rejection != nil {
+		return reason.Node(p, rejection)
+	}
+	return "no matching devices"
+}
+
+// rejection asks the allocator: it knows best why it would fail. Nothing is held
+// from this point of view, since no matching device is missing because of that.
+func (r *reachable) rejection(p *problem.Problem, view *inventory.NodeView) *allocator.Rejection {
+	key := viewKey{name: view.Name, epoch: view.Epoch}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if text, ok := r.texts[view.Name]; ok {
-		return text
+	if rejection, ok := r.rejections[key]; ok {
+		return rejection
 	}
-	text := "no matching devices"
-	_, err := allocator.Solve(context.Background(), r.problem, allocator.Node{View: view, Usage: r.nobody}, allocator.Options{StepBudget: 1})
-	if rejection, ok := err.(*allocator.Rejection); ok {
-		text = reason.Node(r.problem, rejection)
-	}
-	r.texts[view.Name] = text
-	return text
+	_, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: r.nobody}, allocator.Options{StepBudget: 1})
+	rejection, _ := err.(*allocator.Rejection)
+	r.rejections[key] = rejection
+	return rejection
 }
