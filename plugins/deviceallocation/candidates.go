@@ -43,15 +43,20 @@ type reachable struct {
 	all   bool
 	names sets.Set[string]
 
-	problem *problem.Problem
 	devices *inventory.Snapshot
 	nobody  *ledger.Snapshot // holds no device
-	// texts has the reasons of the nodes that are left out, worded once when
-	// they are needed; it is guarded by the mutex.
-	mutex sync.Mutex
-	texts map[string]string
-	// failed is the first failure of a selector, in the order of texts.
-	failed string
+	// rejections has what is wrong with the nodes that are left out, found out
+	// once when it is needed; it is guarded by the mutex. It is worded for each
+	// pod anew: claims of equal problems have different names.
+	mutex      sync.Mutex
+	rejections map[viewKey]*allocator.Rejection
+}
+
+// viewKey identifies what a node can reach. The name alone does not: which
+// shared pools it reaches changes with its labels.
+type viewKey struct {
+	name  string
+	epoch uint64
 }
 
 // find returns the nodes for a problem. The error is that of the context.
@@ -59,7 +64,7 @@ func (c *candidates) find(ctx context.Context, p *problem.Problem, devices *inve
 	if known, ok := c.known.Get(p.Signature); ok && known.(*reachable).epoch == devices.Epoch() {
 		return known.(*reachable), nil
 	}
-	r := &reachable{epoch: devices.Epoch(), problem: p, devices: devices, nobody: c.nobody, texts: make(map[string]string)}
+	r := &reachable{epoch: devices.Epoch(), devices: devices, nobody: c.nobody, rejections: make(map[viewKey]*allocator.Rejection)}
 	shared, err := c.sharedRequests(ctx, p, devices)
 	if err != nil {
 		return nil, err
@@ -164,12 +169,23 @@ func (c *candidates) matches(ctx context.Context, alternative *problem.Alternati
 }
 
 // reasons words, counted, why the nodes that are not reachable cannot serve
-// the problem.
-func (r *reachable) reasons(nodes []fwk.NodeInfo) string {
+// the problem, which must have the signature of the one that was looked up.
+// failure names a device of theirs for which a selector failed, if there is one:
+// the first in the order of texts.
+func (r *reachable) reasons(p *problem.Problem, nodes []fwk.NodeInfo) (text, failure string) {
 	counts := make(map[string]int)
 	for _, node := range nodes {
-		if !r.names.Has(node.Node().Name) {
-			counts[r.reason(node)]++
+		if r.names.Has(node.Node().Name) {
+			continue
+		}
+		rejection := r.rejection(p, node)
+		if rejection == nil {
+			counts["no matching devices"]++
+			continue
+		}
+		counts[reason.Node(p, rejection)]++
+		if failed := reason.Failure(p, rejection); failed != "" && (failure == "" || failed < failure) {
+			failure = failed
 		}
 	}
 	texts := make([]string, 0, len(counts))
@@ -177,37 +193,24 @@ func (r *reachable) reasons(nodes []fwk.NodeInfo) string {
 		texts = append(texts, fmt.Sprintf("%d %s", n, text))
 	}
 	slices.Sort(texts)
-	return strings.Join(texts, ", ")
+	return strings.Join(texts, ", "), failure
 }
 
-// failure names a device of the nodes that are not reachable for which a
-// selector failed, or is empty. It is known once reasons has been called.
-func (r *reachable) failure() string {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return r.failed
-}
-
-// reason asks the allocator: it knows best why it would fail. Nothing is held
+// rejection asks the allocator: it knows best why it would fail. Nothing is held
 // from this point of view, since no matching device is missing because of that.
-func (r *reachable) reason(node fwk.NodeInfo) string {
+func (r *reachable) rejection(p *problem.Problem, node fwk.NodeInfo) *allocator.Rejection {
 	view := r.devices.Node(node.Node())
 	if len(view.Pools) == 0 {
 		view = &inventory.NodeView{} // all nodes without devices have one reason
 	}
+	key := viewKey{name: view.Name, epoch: view.Epoch}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if text, ok := r.texts[view.Name]; ok {
-		return text
+	if rejection, ok := r.rejections[key]; ok {
+		return rejection
 	}
-	text := "no matching devices"
-	_, err := allocator.Solve(context.Background(), r.problem, allocator.Node{View: view, Usage: r.nobody}, allocator.Options{StepBudget: 1})
-	if rejection, ok := err.(*allocator.Rejection); ok {
-		text = reason.Node(r.problem, rejection)
-		if failed := reason.Failure(r.problem, rejection); failed != "" && (r.failed == "" || failed < r.failed) {
-			r.failed = failed
-		}
-	}
-	r.texts[view.Name] = text
-	return text
+	_, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: r.nobody}, allocator.Options{StepBudget: 1})
+	rejection, _ := err.(*allocator.Rejection)
+	r.rejections[key] = rejection
+	return rejection
 }

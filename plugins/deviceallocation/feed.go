@@ -168,12 +168,14 @@ func (f *feed) refreshSlices(event *resourceapi.ResourceSlice) {
 }
 
 func (f *feed) refreshRules() {
+	// The list is taken under the lock: a rule that our handler adds after an
+	// older list was taken would look deleted, and deletions are final.
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	rules, err := f.rules.List(labels.Everything())
 	if err != nil {
 		return // a lister of an informer does not fail
 	}
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
 	present := make(map[string]bool, len(rules))
 	for _, rule := range rules {
 		present[rule.Name] = true

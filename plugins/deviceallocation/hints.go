@@ -90,7 +90,8 @@ func (pl *Plugin) afterClaim(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any)
 	}
 	if after == nil {
 		pl.ledger.Forget(before)
-		return queueIf(before.Status.Allocation != nil), nil
+		// The pod may have waited for the end of a claim of an earlier attempt.
+		return queueIf(before.Status.Allocation != nil || madeFor(before, pod)), nil
 	}
 	pl.ledger.Observe(after)
 	claims, err := pl.podClaims(pod)
@@ -112,6 +113,11 @@ func uses(pod *corev1.Pod, claims []*resourceapi.ResourceClaim, claim *resourcea
 			return true
 		}
 	}
+	return madeFor(claim, pod)
+}
+
+// madeFor tells whether the claim is for extended resources of the pod.
+func madeFor(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
 	owners, _ := extendedOwner(claim)
 	return len(owners) == 1 && types.UID(owners[0]) == pod.UID
 }

@@ -5,6 +5,10 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -59,7 +63,11 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 		writes = append(writes, claimwriter.Write{Claim: claim, Allocation: c.allocation})
 	}
 	for _, c := range s.allocated {
-		writes = append(writes, claimwriter.Write{Claim: c.claim})
+		claim, err := pl.confirm(ctx, pod, c.claim)
+		if err != nil {
+			return err
+		}
+		writes = append(writes, claimwriter.Write{Claim: claim})
 	}
 	written, err := pl.writer.Bind(ctx, pod, writes)
 	if err != nil {
@@ -76,6 +84,29 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 		ResourceClaimName: r.created.Name,
 		RequestMappings:   r.mappings,
 	})
+}
+
+// confirm reads a claim that seems to be reserved for the pod already, so that
+// nothing would be written for it. It may be out of date just then:
+//
+//	attempt 1   writes the claim          informer shows it
+//	attempt 1   fails and takes it back   informer is late
+//	attempt 2   PreFilter: allocated and reserved, nothing left to write
+//
+// The pod would run without its claim. A claim that is to be written needs no
+// look: the API server refuses to write an old version.
+func (pl *Plugin) confirm(ctx context.Context, pod *corev1.Pod, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	if !resourceclaim.IsReservedForPod(pod, claim, false) {
+		return claim, nil
+	}
+	current, err := pl.handle.ClientSet().ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read claim %s: %w", klog.KObj(claim), err)
+	}
+	if current.UID != claim.UID || !equality.Semantic.DeepEqual(current.Status.Allocation, claim.Status.Allocation) {
+		return nil, fmt.Errorf("claim %s has changed since devices were looked for", klog.KObj(claim))
+	}
+	return current, nil
 }
 
 // createExtended creates the claim for extended resources, if there is one.

@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/reason"
 )
 
@@ -60,13 +61,13 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if err != nil {
 		return nil, statusOf(err, v.problem)
 	}
-	return pl.limit(s, reachable, nodes)
+	return limit(s, v.problem, reachable, nodes)
 }
 
 // limit tells the framework which nodes are worth looking at. The reasons of
 // the others must not get lost: without any node left they are the answer, else
 // PostFilter adds them.
-func (pl *Plugin) limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+func limit(s *state, p *problem.Problem, reachable *reachable, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if reachable.all {
 		return nil, nil
 	}
@@ -77,13 +78,12 @@ func (pl *Plugin) limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*
 		}
 	}
 	if left < len(nodes) {
-		s.omitted = reachable.reasons(nodes)
-		s.note(reachable.failure())
-	}
-	if left == 0 {
-		text := s.omitted
-		s.omitted = ""
-		return nil, unresolvable(text)
+		text, failure := reachable.reasons(p, nodes)
+		s.note(failure)
+		if left == 0 {
+			return nil, unresolvable(text)
+		}
+		s.omitted = text
 	}
 	return &fwk.PreFilterResult{NodeNames: reachable.names}, nil
 }
