@@ -27,6 +27,8 @@ type api struct {
 	mutex   sync.Mutex
 	version int
 	faults  []*fault
+	// onCreate is called with the name of each new object, with the lock.
+	onCreate func(name string)
 	// writes lists the write requests for claims and pods, as "update claim".
 	writes []string
 }
@@ -139,6 +141,9 @@ func (a *api) carryOut(action clienttesting.Action) (bool, runtime.Object, error
 	case clienttesting.CreateActionImpl:
 		obj := typed.GetObject().DeepCopyObject()
 		a.stamp(obj)
+		if a.onCreate != nil {
+			a.onCreate(nameOf(action))
+		}
 		return true, obj, tracker.Create(resource, obj, namespace)
 	case clienttesting.UpdateActionImpl:
 		obj, err := a.update(resource, typed.GetObject().DeepCopyObject(), typed.GetSubresource(), namespace)

@@ -1,6 +1,7 @@
 package deviceallocation
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
 // claimError says why a pod cannot use its claims now. It is the pod's user or
@@ -51,7 +53,7 @@ func (pl *Plugin) podClaim(pod *corev1.Pod, reference *corev1.PodResourceClaim) 
 		return nil, nil
 	}
 	claim, err := pl.claims.Get(pod.Namespace, *name)
-	if apierrors.IsNotFound(err) {
+	if errors.Is(err, assumecache.ErrNotFound) || apierrors.IsNotFound(err) {
 		return nil, claimErrorf("resourceclaim %q not found", *name)
 	}
 	if err != nil {
