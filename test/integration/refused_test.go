@@ -91,9 +91,9 @@ func TestBadClassesHarmTheirPodsOnly(t *testing.T) {
 	}
 	e.Runs("gpu", "a")
 	e.Waits("missing", unfit(1, `claim missing, request "r": device class `+e.In("missing")+" does not exist"))
-	e.Waits("wrong", unfit(1, `1 request "r": no device matches selector 2 of class `+e.In("wrong")+` (device `+e.Driver+
-		`/a/gpu-0: no such key: nonsense. consider using CEL optional chaining (.? followed by orValue()) `+
-		`or guarding the check with has() for optional fields)`))
+	e.Waits("wrong", "0/1 nodes are available: "+`1 request "r": no device matches selector 2 of class `+e.In("wrong")+
+		` (no such key: nonsense). request "r": a selector fails for device `+e.Driver+`/a/gpu-0: no such key: nonsense `+
+		`(guard optional attributes with has() or .?), `+noPreemption(1))
 	e.Create(class(e, "missing").Obj())
 	e.Runs("missing", "a")
 	e.Took("missing", "r=a/gpu-1")

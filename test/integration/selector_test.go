@@ -53,7 +53,7 @@ func TestDeviceWithoutTheAttribute(t *testing.T) {
 
 	e.Create(claim("next").Obj(), builders.Pod("next").Claim("next").Obj())
 	e.Waits("next", unfitBeside(1, `1 request "r": no device matches selector 1 of the request `+
-		`(device `+e.Driver+`/a/bare: no such key: model. consider using CEL optional chaining (.? followed by orValue()) `+
-		`or guarding the check with has() for optional fields)`,
+		`(no such key: model), request "r": a selector fails for device `+e.Driver+`/a/bare: no such key: model `+
+		`(guard optional attributes with has() or .?)`,
 		`request "r": all matching devices in use`))
 }
