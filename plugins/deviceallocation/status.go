@@ -22,6 +22,7 @@ func unresolvable(text string) *fwk.Status {
 func statusOf(err error, p *problem.Problem) *fwk.Status {
 	var (
 		rejection *allocator.Rejection
+		failed    *allocator.SelectorError
 		refused   *problem.RefusedError
 		configs   *result.TooManyConfigsError
 		claim     *claimError
@@ -29,6 +30,8 @@ func statusOf(err error, p *problem.Problem) *fwk.Status {
 	switch {
 	case errors.As(err, &rejection):
 		return unresolvable(reason.Node(p, rejection))
+	case errors.As(err, &failed):
+		return fwk.NewStatus(fwk.Error, reason.SelectorError(p, failed))
 	case errors.As(err, &refused):
 		return unresolvable(reason.Refused(refused))
 	case errors.As(err, &configs), errors.As(err, &claim):

@@ -120,6 +120,13 @@ func Failure(p *problem.Problem, r *allocator.Rejection) string {
 	return text
 }
 
+// SelectorError words the failure of a selector that ends the attempt.
+func SelectorError(p *problem.Problem, e *allocator.SelectorError) string {
+	alternative := p.Alternatives[e.Alternative]
+	return fmt.Sprintf("%s%s fails for device %s: %s", subject(p, e.Alternative),
+		selectorName(alternative.Selectors[e.Selector]), e.Device.ID, firstLine(e.Err))
+}
+
 // firstLine keeps compilers' drawings out of conditions.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
