@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -97,4 +98,23 @@ func TestPodDeletedWhileItWaits(t *testing.T) {
 		builders.Pod("next").Claim("claim").Obj())
 	e.Runs("next", "a")
 	e.Holds("claim", e.Allocation("a", e.Device("other", "a", "gpu-0")), "next")
+}
+
+// A pod that has done its work frees its devices, though it still exists.
+func TestFinishedPodFreesItsDevices(t *testing.T) {
+	e := env(t)
+	e.Nodes("a")
+	e.Create(class(e, "gpu").Obj(), gpus(e, "a", 1).Obj())
+	claimAndPod(e, "worker")
+	e.Runs("worker", "a")
+	claimAndPod(e, "next")
+	e.Waits("next", unfit(1, `1 request "r": all matching devices in use`))
+	done := e.Pod("worker")
+	done.Status.Phase = corev1.PodSucceeded
+	if _, err := e.Client.CoreV1().Pods(e.Namespace).UpdateStatus(t.Context(), done, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e.Runs("next", "a")
+	e.Took("next", "r=a/gpu-0")
+	e.Released("worker")
 }

@@ -46,12 +46,17 @@ func TestDeviceTaints(t *testing.T) {
 	e.Create(builders.Claim("waiting", builders.Request("r", e.In("gpu"))).Obj(), builders.Pod("waiting").Claim("waiting").Obj())
 	e.Waits("waiting", unfit(1, `1 request "r": free devices have the untolerated taint example.com/ns:NoSchedule`))
 
-	for request, device := range map[string]string{"ne": "noexecute", "ns": "noschedule"} {
-		e.Create(builders.Claim(device, builders.Request(request, e.In("gpu")).Tolerate("example.com/"+request)).Obj(),
-			builders.Pod(device).Claim(device).Obj())
+	// The eviction controller heeds no toleration that leaves the effect open.
+	for device, toleration := range map[string]resourceapi.DeviceToleration{
+		"noschedule": {Key: "example.com/ns", Operator: resourceapi.DeviceTolerationOpExists},
+		"noexecute":  {Key: "example.com/ne", Operator: resourceapi.DeviceTolerationOpExists, Effect: resourceapi.DeviceTaintEffectNoExecute},
+	} {
+		e.Create(builders.Claim(device, builders.Request("r", e.In("gpu")).With(func(r *resourceapi.ExactDeviceRequest) {
+			r.Tolerations = []resourceapi.DeviceToleration{toleration}
+		})).Obj(), builders.Pod(device).Claim(device).Obj())
 		e.Runs(device, "a")
-		result := e.Device(request, "a", device)
-		result.Tolerations = []resourceapi.DeviceToleration{{Key: "example.com/" + request, Operator: resourceapi.DeviceTolerationOpExists}}
+		result := e.Device("r", "a", device)
+		result.Tolerations = []resourceapi.DeviceToleration{toleration}
 		e.Holds(device, e.Allocation("a", result), device)
 	}
 }

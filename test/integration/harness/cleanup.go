@@ -63,10 +63,23 @@ func (e *Env) show(ctx context.Context) {
 			break
 		}
 	}
+	events, err := e.Client.CoreV1().Events(e.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		e.t.Logf("list events: %v", err)
+		return
+	}
+	for i := range events.Items[:min(len(events.Items), shownEvents)] {
+		event := &events.Items[i]
+		e.t.Logf("event about %s %s from %s%s: %s: %s", event.InvolvedObject.Kind, event.InvolvedObject.Name,
+			event.Source.Component, event.ReportingController, event.Reason, event.Message)
+	}
 	for _, s := range e.schedulers {
 		e.t.Logf("end of %s:\n%s", s.logFile, s.Tail(s.from))
 	}
 }
 
-// shown bounds how many objects of a kind are printed.
-const shown = 10
+// shown bounds how many pods and claims are printed, shownEvents how many events.
+const (
+	shown       = 10
+	shownEvents = 40
+)

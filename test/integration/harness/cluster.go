@@ -41,6 +41,7 @@ type Cluster struct {
 	sandboxBinary   string
 	token           string
 	dir             string
+	used            map[string]int // names of tests
 }
 
 // Start builds what is not built yet and starts everything. The caller must
@@ -50,7 +51,7 @@ func Start(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create temporary directory: %w", err)
 	}
-	c := &Cluster{dir: dir}
+	c := &Cluster{dir: dir, used: make(map[string]int)}
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}

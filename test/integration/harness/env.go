@@ -52,6 +52,10 @@ func NewEnv(t *testing.T, c *Cluster) *Env {
 	t.Helper()
 	name := notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
 	name = strings.Trim(name[:min(len(name), 40)], "-")
+	// Namespaces of earlier runs (-count) take a while to go away.
+	if c.used[name]++; c.used[name] > 1 {
+		name = fmt.Sprintf("%s-%d", name, c.used[name])
+	}
 	e := &Env{Cluster: c, Client: c.Client, Name: name, Namespace: name, Driver: name + ".example.com", t: t}
 	e.Watch(c.Scheduler)
 	t.Cleanup(e.close)

@@ -33,6 +33,8 @@ var leaseTimings = map[string]any{"leaseDuration": "5s", "renewDeadline": "4s", 
 
 // SchedulerOptions say how a scheduler differs from the shipped one.
 type SchedulerOptions struct {
+	// Config is the shipped file; nil means config.SecondScheduler.
+	Config []byte
 	// Proxy, if not nil, is used in place of the API server.
 	Proxy *Proxy
 	// Change changes the configuration, for features that the shipped file
@@ -64,7 +66,10 @@ func (c *Cluster) NewScheduler(name string, options SchedulerOptions) (*Schedule
 		return nil, fmt.Errorf("write kubeconfig of %s: %w", name, err)
 	}
 	file := filepath.Join(c.dir, name+".yaml")
-	if err := writeConfig(file, kubeconfig, options.Change); err != nil {
+	if options.Config == nil {
+		options.Config = config.SecondScheduler
+	}
+	if err := writeConfig(file, kubeconfig, options); err != nil {
 		return nil, fmt.Errorf("write configuration of %s: %w", name, err)
 	}
 	port, err := freePort()
@@ -87,9 +92,9 @@ func (c *Cluster) NewScheduler(name string, options SchedulerOptions) (*Schedule
 }
 
 // writeConfig writes the shipped configuration with the kubeconfig in it.
-func writeConfig(file, kubeconfig string, change func(map[string]any)) error {
+func writeConfig(file, kubeconfig string, options SchedulerOptions) error {
 	var shipped map[string]any
-	if err := yaml.UnmarshalStrict(config.SecondScheduler, &shipped); err != nil {
+	if err := yaml.UnmarshalStrict(options.Config, &shipped); err != nil {
 		return err
 	}
 	if _, found := shipped["clientConnection"]; found {
@@ -103,8 +108,8 @@ func writeConfig(file, kubeconfig string, change func(map[string]any)) error {
 	for key, value := range leaseTimings {
 		election[key] = value
 	}
-	if change != nil {
-		change(shipped)
+	if options.Change != nil {
+		options.Change(shipped)
 	}
 	text, err := yaml.Marshal(shipped)
 	if err != nil {
