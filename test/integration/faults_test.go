@@ -13,8 +13,7 @@ import (
 // write is one of the requests by which the scheduler binds a pod.
 type write struct {
 	method string
-	// suffix is the end of the path, prefix that of what is before the last
-	// name of an object.
+	// collection is the plural of the kind; subresource may be empty.
 	collection, subresource string
 }
 
