@@ -75,7 +75,6 @@ func TestReservationOutlivesOldNews(t *testing.T) {
 		a.must(a.preBind("node"))
 		expectAll(t, "holders after PreBind", h.holders("node", "gpu-0"), "claim")
 		a.unreserve("node")
-		expectAll(t, "holders until the release is seen", h.holders("node", "gpu-0"), "claim")
 		h.settle()
 		expectAll(t, "holders in the end", h.holders("node", "gpu-0"))
 	})

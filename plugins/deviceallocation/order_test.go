@@ -238,3 +238,21 @@ func hint(t *testing.T, h *harness, pod *corev1.Pod, before any, after *resource
 		t.Errorf("hint: %v", err)
 	}
 }
+
+// TestPatchedSliceIsNotKept: a hint reports a new slice with the taints of a
+// rule in it. They go with the rule, so they must not pass for the driver's.
+func TestPatchedSliceIsNotKept(t *testing.T) {
+	pod := builders.Pod("pod").Claim("claim").Obj()
+	run(t, objects(builders.Class(class), builders.Node("node"), taintRule("rule"), claimFor("claim", 1)), func(h *harness) {
+		slice := gpus("node", 1).Obj()
+		missed{h}.stored(h.informers.Resource().V1().ResourceSlices().Informer(), slice)
+		hint(t, h, pod, nil, patched(slice, taintRule("rule")))
+		expectAll(t, "search under the rule", h.attempt(pod).search("node"),
+			`UnschedulableAndUnresolvable: request "request": free devices have the untolerated taint maintenance:NoSchedule`)
+		if err := h.client.ResourceV1().DeviceTaintRules().Delete(h.ctx, "rule", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.settle()
+		expectAll(t, "search without the rule", h.attempt(pod).search("node"), "Success")
+	})
+}
