@@ -39,19 +39,31 @@ func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *cor
 	if c := s.unavailable(pod); c != nil {
 		return nil, pl.deallocate(ctx, pod, c)
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable, s.remarks()...)
+	remarks, err := pl.remarks(s)
+	if err != nil {
+		return nil, fwk.AsStatus(err)
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable, remarks...)
 }
 
 // remarks are what the reasons of the single nodes do not say.
-func (s *state) remarks() []string {
+func (pl *Plugin) remarks(s *state) ([]string, error) {
 	var remarks []string
-	if s.omitted != "" {
-		remarks = append(remarks, "nodes without matching devices: "+s.omitted)
+	if s.leftOut != nil {
+		nodes, err := pl.handle.SnapshotSharedLister().NodeInfos().List()
+		if err != nil {
+			return nil, fmt.Errorf("list nodes: %w", err)
+		}
+		text, failure := s.leftOut.reachable.reasons(s.leftOut.problem, nodes)
+		s.note(failure)
+		if text != "" {
+			remarks = append(remarks, "nodes without matching devices: "+text)
+		}
 	}
 	if s.failure != "" {
 		remarks = append(remarks, s.failure)
 	}
-	return remarks
+	return remarks, nil
 }
 
 func (pl *Plugin) deallocate(ctx context.Context, pod *corev1.Pod, c *allocatedClaim) *fwk.Status {

@@ -71,20 +71,14 @@ func limit(s *state, p *problem.Problem, reachable *reachable, nodes []fwk.NodeI
 	if reachable.all {
 		return nil, nil
 	}
-	left := 0
-	for _, node := range nodes {
-		if reachable.names.Has(node.Node().Name) {
-			left++
-		}
-	}
-	if left < len(nodes) {
+	if reachable.names.Len() == 0 && len(nodes) > 0 {
 		text, failure := reachable.reasons(p, nodes)
 		s.note(failure)
-		if left == 0 {
-			return nil, unresolvable(text)
-		}
-		s.omitted = text
+		return nil, unresolvable(text)
 	}
+	// Words are found only when the pod fails: most pods do not, and looking at
+	// all nodes would cost what leaving them out has saved.
+	s.leftOut = &leftOut{problem: p, reachable: reachable}
 	return &fwk.PreFilterResult{NodeNames: reachable.names}, nil
 }
 

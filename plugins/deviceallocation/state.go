@@ -40,8 +40,8 @@ type state struct {
 
 	// found has the *found of each node that passed Filter, by node name.
 	found sync.Map
-	// omitted says what is wrong with the nodes that PreFilter left out.
-	omitted string
+	// leftOut is set when PreFilter named the nodes worth looking at.
+	leftOut *leftOut
 	// failure names a device for which a selector failed; guarded by the mutex.
 	failure string
 
@@ -73,6 +73,12 @@ type variant struct {
 	// mappings say which container uses which request of the last claim, if
 	// that is for extended resources.
 	mappings []corev1.ContainerExtendedResourceRequest
+}
+
+// leftOut tells why nodes were not worth looking at.
+type leftOut struct {
+	problem   *problem.Problem
+	reachable *reachable
 }
 
 // found is what Filter found for a node.
