@@ -63,11 +63,12 @@ func TestCandidateReasonsNameThePodsOwnClaims(t *testing.T) {
 func TestCandidateReasonsFollowLabels(t *testing.T) {
 	cluster := objects(
 		builders.Class("gpu"), builders.Class("nic").Select(`device.driver == "nic.example.com"`), builders.Node("node"), builders.Node("other"),
+		builders.Slice("other.example.com", "node").OnNode("node").Devices(builders.Device("other-0")),
 		builders.Slice("nic.example.com", "rack").OnNodesWith("rack", "1").Devices(builders.Device("nic-0")),
 		builders.Claim("claim", builders.Request("nic", "nic"), builders.Request("gpu", "gpu").Select(`device.driver == "gpu.example.com"`)))
 	pod := builders.Pod("pod").Claim("claim").Obj()
 	run(t, cluster, func(h *harness) {
-		without := `2 request "nic": no devices on the node`
+		without := `1 request "nic": no device matches selector 1 of class nic, 1 request "nic": no devices on the node`
 		with := `1 request "gpu": no device matches selector 1 of the request, 1 request "nic": no devices on the node`
 		expectAll(t, "before", h.attempt(pod).search(), "UnschedulableAndUnresolvable: "+without)
 		h.nodes = h.nodes[1:]
