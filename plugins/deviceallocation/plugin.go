@@ -28,6 +28,8 @@ const cleanupTimeout = 30 * time.Second
 // its methods from several goroutines.
 type Plugin struct {
 	*cluster
+	// lifetime ends with the scheduler; what outlasts an attempt depends on it.
+	lifetime context.Context
 	handle   fwk.Handle
 	claims   fwk.ResourceClaimTracker
 	classes  fwk.DeviceClassLister
@@ -66,17 +68,17 @@ var (
 func Factory() frameworkruntime.PluginFactory {
 	var shared lazyCluster
 	return func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		return newPlugin(args, handle, &shared)
+		return newPlugin(ctx, args, handle, &shared)
 	}
 }
 
 // New returns the plugin of a scheduler process that has no other profile.
 // Errors are about the args, or about a scheduler without DRA.
-func New(_ context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	return newPlugin(args, handle, &lazyCluster{})
+func New(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	return newPlugin(ctx, args, handle, &lazyCluster{})
 }
 
-func newPlugin(args runtime.Object, handle fwk.Handle, shared *lazyCluster) (fwk.Plugin, error) {
+func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shared *lazyCluster) (fwk.Plugin, error) {
 	decoded, err := config.Decode(args)
 	if err != nil {
 		return nil, fmt.Errorf("decode args of plugin %s in profile %s: %w", Name, handle.ProfileName(), err)
@@ -92,6 +94,7 @@ func newPlugin(args runtime.Object, handle fwk.Handle, shared *lazyCluster) (fwk
 	enabled := utilfeature.DefaultFeatureGate.Enabled
 	pl := &Plugin{
 		cluster:       cluster,
+		lifetime:      ctx,
 		handle:        handle,
 		claims:        manager.ResourceClaims(),
 		classes:       manager.DeviceClasses(),

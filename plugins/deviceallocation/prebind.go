@@ -71,6 +71,7 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 	}
 	written, err := pl.writer.Bind(ctx, pod, writes)
 	if err != nil {
+		r.doubtful = claimwriter.RollBackFailed(err)
 		return err
 	}
 	for i, claim := range written {

@@ -114,7 +114,11 @@ func (pl *Plugin) Unreserve(ctx context.Context, cycle fwk.CycleState, pod *core
 	}
 	r := s.reservation
 	s.reservation = nil
-	pl.ledger.Unreserve(r.uids()...)
+	if r.doubtful {
+		go pl.settle(klog.FromContext(ctx), r)
+	} else {
+		pl.ledger.Unreserve(r.uids()...)
+	}
 	for _, c := range r.claims {
 		if pl.claims.MaybeRemoveClaimPendingAllocation(c.claim.UID, false) {
 			pl.claims.AssumedClaimRestore(c.claim.Namespace, c.claim.Name)

@@ -133,6 +133,9 @@ type reservation struct {
 	mappings []corev1.ContainerExtendedResourceRequest
 	// written are the claims as PreBind wrote them.
 	written []writtenClaim
+	// doubtful says that a roll-back failed: the API server may have claims with
+	// these devices although the attempt is over.
+	doubtful bool
 	// created is the claim made for extended resources in PreBind, or nil.
 	created *resourceapi.ResourceClaim
 }

@@ -324,12 +324,12 @@ func (s *search) promising(r int) bool {
 
 // step counts one step and tells whether the search may go on.
 func (s *search) step() bool {
-	if s.over {
+	if s.over || s.options.StepBudget > 0 && s.steps == s.options.StepBudget {
+		s.over = true
 		return false
 	}
 	s.steps++
-	if s.options.StepBudget > 0 && s.steps > s.options.StepBudget ||
-		s.steps%interruptInterval == 0 && s.ctx.Err() != nil {
+	if s.steps%interruptInterval == 0 && s.ctx.Err() != nil {
 		s.over = true
 	}
 	return !s.over

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,4 +109,19 @@ func requestFailed(err error) error {
 		return nil
 	}
 	return &requestError{err}
+}
+
+// RollBackFailed reports whether an error of Bind says that something which the
+// call wrote, or may have written, could not be taken out again.
+func RollBackFailed(err error) bool {
+	switch e := err.(type) {
+	case nil:
+		return false
+	case *Error:
+		return e.Operation == OperationRollBack || RollBackFailed(e.Err)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), RollBackFailed)
+	default:
+		return RollBackFailed(errors.Unwrap(err))
+	}
 }
