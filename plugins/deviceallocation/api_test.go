@@ -29,6 +29,8 @@ type api struct {
 	faults  []*fault
 	// onCreate is called with the name of each new object, with the lock.
 	onCreate func(name string)
+	// judge may give any request a fault, with the lock.
+	judge func(request string) fault
 	// writes lists the write requests for claims and pods, as "update claim".
 	writes []string
 }
@@ -130,6 +132,9 @@ func (a *api) fault(request string) fault {
 			f.used = true
 			return *f
 		}
+	}
+	if a.judge != nil {
+		return a.judge(request)
 	}
 	return fault{}
 }

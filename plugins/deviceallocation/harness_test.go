@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -42,6 +43,12 @@ type harness struct {
 	handle    fwk.Handle
 	plugin    *Plugin
 	nodes     []fwk.NodeInfo
+
+	// claimEvents and sliceEvents are where the scheduler gets its events from.
+	claimEvents *assumecache.AssumeCache
+	sliceEvents *tracker.Tracker
+	// stop ends the plugin. It is called at the end of the test as well.
+	stop func()
 }
 
 // run runs a test in a bubble, with a plugin that knows the objects.
@@ -52,18 +59,24 @@ func run(t *testing.T, objects []runtime.Object, test func(*harness)) {
 
 func newTestPlugin(t *testing.T, objects ...runtime.Object) *harness {
 	t.Helper()
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
-	h := &harness{T: t, ctx: ctx, api: newAPI(objects)}
-	h.informers = informers.NewSharedInformerFactory(h.client, 0)
-	manager := h.manager()
-	h.tracker = manager.ResourceClaims()
-
 	var nodes []*corev1.Node
 	for _, obj := range objects {
 		if node, ok := obj.(*corev1.Node); ok {
 			nodes = append(nodes, node)
 		}
 	}
+	return startPlugin(t, newAPI(objects), nodes, func(*harness) {})
+}
+
+// startPlugin sets a plugin up on an API server that may have had another one
+// before. watch runs before the informers start.
+func startPlugin(t *testing.T, server *api, nodes []*corev1.Node, watch func(*harness)) *harness {
+	t.Helper()
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
+	h := &harness{T: t, ctx: ctx, api: server}
+	h.informers = informers.NewSharedInformerFactory(h.client, 0)
+	manager := h.manager()
+	h.tracker = manager.ResourceClaims()
 	handle, err := frameworkruntime.NewFramework(ctx, nil, nil,
 		frameworkruntime.WithClientSet(h.client),
 		frameworkruntime.WithInformerFactory(h.informers),
@@ -75,16 +88,18 @@ func newTestPlugin(t *testing.T, objects ...runtime.Object) *harness {
 		t.Fatalf("create framework: %v", err)
 	}
 	h.handle = handle
-	t.Cleanup(func() {
+	h.stop = sync.OnceFunc(func() {
 		cancel()
 		frameworkruntime.WaitForShutdown(handle)
 		h.informers.Shutdown()
 	})
+	t.Cleanup(h.stop)
 	plugin, err := New(ctx, nil, handle)
 	if err != nil {
 		t.Fatalf("create plugin: %v", err)
 	}
 	h.plugin = plugin.(*Plugin)
+	watch(h)
 	h.informers.Start(ctx.Done())
 	h.informers.WaitForCacheSync(ctx.Done())
 	h.settle()
@@ -108,6 +123,7 @@ func (h *harness) manager() *dynamicresources.DefaultDRAManager {
 		h.Fatalf("start tracker of slices: %v", err)
 	}
 	claims := assumecache.NewAssumeCache(klog.Background(), resources.ResourceClaims().Informer(), "resource claim", "", nil)
+	h.claimEvents, h.sliceEvents = claims, slices
 	manager := dynamicresources.NewDRAManager(h.ctx, claims, slices, h.informers)
 	// The scheduler itself does this for a plugin that asks for class events.
 	resolver, ok := manager.DeviceClassResolver().(cache.ResourceEventHandler)

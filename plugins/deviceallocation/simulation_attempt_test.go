@@ -1,0 +1,268 @@
+package deviceallocation
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
+	"github.com/device-scheduler/device-scheduler/test/builders"
+)
+
+// flight is an attempt between Reserve and its end.
+type flight struct {
+	*attempt
+	queued *queued
+	node   string
+	// prepared says that PreBind has succeeded.
+	prepared bool
+}
+
+// nodeInfos are the nodes that a scheduler sees, in the order of names.
+func nodeInfos(h *harness) []fwk.NodeInfo {
+	nodes, err := h.informers.Core().V1().Nodes().Lister().List(labels.Everything())
+	if err != nil {
+		h.Fatalf("list nodes: %v", err)
+	}
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	infos := make([]fwk.NodeInfo, len(nodes))
+	for i, node := range nodes {
+		info := framework.NewNodeInfo()
+		info.SetNode(node)
+		infos[i] = info
+	}
+	return infos
+}
+
+// look runs PreFilter and Filter as a scheduling cycle does. It returns the
+// nodes that passed, and the status of the cycle without any.
+func (a *attempt) look() ([]fwk.NodeInfo, *fwk.Status) {
+	result, status := a.preFilter()
+	if status.Code() == fwk.Skip {
+		return a.nodes, nil
+	}
+	if !status.IsSuccess() {
+		return nil, status
+	}
+	var passed []fwk.NodeInfo
+	status = fwk.NewStatus(fwk.Unschedulable, "no node left")
+	for _, node := range a.nodes {
+		if result != nil && !result.AllNodes() && !result.NodeNames.Has(node.Node().Name) {
+			continue
+		}
+		if verdict := a.plugin.Filter(a.ctx, a.cycle, a.pod, node); verdict.IsSuccess() {
+			passed = append(passed, node)
+		} else if verdict.Code() == fwk.Error {
+			return nil, verdict
+		} else {
+			status.AppendReason(verdict.Message())
+		}
+	}
+	return passed, status
+}
+
+// schedule runs a scheduling cycle of a pod, to the end of Reserve.
+func (s *simulation) schedule(q *queued) string {
+	s.scheduler.nodes = nodeInfos(s.scheduler)
+	a := s.scheduler.attempt(q.pod)
+	q.inFlight, q.missed = true, nil
+	var text string
+	s.armed(func() {
+		passed, status := a.look()
+		if len(passed) == 0 {
+			if status.Code() != fwk.Error {
+				if outcome := a.postFilter(); outcome.Code() == fwk.Error {
+					text = "; PostFilter: " + outcome.Message()
+				} else {
+					text = "; " + outcome.Message()
+				}
+			}
+			text = fmt.Sprintf("schedule %s: %s%s", q.pod.Name, status.Message(), text)
+			s.failed(q, status)
+			return
+		}
+		node := a.best(passed)
+		if status := a.reserve(node); !status.IsSuccess() {
+			a.unreserve(node)
+			s.failed(q, status)
+			text = fmt.Sprintf("schedule %s: Reserve: %s", q.pod.Name, status.Message())
+			return
+		}
+		s.flights = append(s.flights, &flight{attempt: a, queued: q, node: node})
+		s.checkReservation(a, node)
+		text = fmt.Sprintf("schedule %s: reserved on %s", q.pod.Name, node)
+	})
+	return text
+}
+
+// best picks the node with the highest score, the first of equal ones.
+func (a *attempt) best(nodes []fwk.NodeInfo) string {
+	scores := make(fwk.NodeScoreList, len(nodes))
+	for i, node := range nodes {
+		scores[i].Name = node.Node().Name
+	}
+	a.must(a.plugin.NormalizeScore(a.ctx, a.cycle, a.pod, scores))
+	best := 0
+	for i := range scores {
+		if scores[i].Score > scores[best].Score {
+			best = i
+		}
+	}
+	return scores[best].Name
+}
+
+// checkReservation compares what was reserved with what the informers say:
+// devices must exist, be in the node's reach and have no untolerated taint.
+func (s *simulation) checkReservation(a *attempt, node string) {
+	state, err := readState(a.cycle)
+	s.must(err)
+	if state == nil {
+		return
+	}
+	reach := make(map[device.ID]*device.Device)
+	for _, pool := range freshInventory(s.scheduler).Node(a.node(node).Node()).Pools {
+		for _, d := range pool.Devices {
+			reach[d.ID] = d
+		}
+	}
+	for _, c := range state.reservation.claims {
+		for _, result := range c.allocation.Devices.Results {
+			d := reach[device.NewID(result.Driver, result.Pool, result.Device)]
+			if d == nil {
+				s.failf("%s on %s: reserved %s/%s, which is out of reach", a.pod.Name, node, result.Pool, result.Device)
+			}
+			if taint := device.UntoleratedTaint(d.Taints, tolerations(c.claim, result.Request)); taint != nil && !c.extended {
+				s.failf("%s on %s: reserved %s, which has the taint %s", a.pod.Name, node, d.ID, taint.Key)
+			}
+		}
+	}
+}
+
+// freshInventory is made from what the informers of a scheduler have.
+func freshInventory(h *harness) *inventory.Snapshot {
+	devices := inventory.New()
+	resources := h.informers.Resource().V1()
+	rules, err := resources.DeviceTaintRules().Lister().List(labels.Everything())
+	if err != nil {
+		h.Fatalf("list rules: %v", err)
+	}
+	for _, rule := range rules {
+		devices.SetTaintRule(rule)
+	}
+	published, err := resources.ResourceSlices().Lister().List(labels.Everything())
+	if err != nil {
+		h.Fatalf("list slices: %v", err)
+	}
+	for _, slice := range published {
+		devices.SetSlice(slice)
+	}
+	return devices.Snapshot()
+}
+
+// advance takes an attempt in flight one step further: PreBind, then bind.
+func (s *simulation) advance(f *flight) string {
+	text := ""
+	s.armed(func() {
+		step := "PreBind"
+		var status *fwk.Status
+		if !f.prepared {
+			if status = f.preBind(f.node); status.IsSuccess() {
+				f.prepared = true
+				text = "PreBind of " + f.pod.Name
+				return
+			}
+		} else {
+			step = "bind"
+			status = fwk.AsStatus(s.bind(f))
+		}
+		s.flights = slices.DeleteFunc(s.flights, func(other *flight) bool { return other == f })
+		if status.IsSuccess() {
+			s.bound[f.pod.Name] = true
+			if s.queue[f.pod.Name] == f.queued {
+				delete(s.queue, f.pod.Name)
+			}
+			text = fmt.Sprintf("bind %s to %s", f.pod.Name, f.node)
+			return
+		}
+		text = fmt.Sprintf("%s of %s: %s", step, f.pod.Name, status.Message())
+		f.unreserve(f.node)
+		s.released = append(s.released, f)
+		s.failing = append(s.failing, status)
+	})
+	s.settle()
+	for i, f := range s.released {
+		// The scheduler reports the end of a pod that it had assumed to run.
+		s.announce(clusterEvent{event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, before: f.pod, notAbout: f.pod.Name})
+		s.failed(f.queued, s.failing[i])
+	}
+	s.released, s.failing = nil, nil
+	return text
+}
+
+// bind gives a pod its node.
+func (s *simulation) bind(f *flight) error {
+	pods := s.client.CoreV1().Pods(builders.Namespace)
+	pod, err := pods.Get(s.T.Context(), f.pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if pod.UID != f.pod.UID || pod.Spec.NodeName != "" {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, fmt.Errorf("not the pod to be bound"))
+	}
+	pod.Spec.NodeName = f.node
+	_, err = pods.Update(s.T.Context(), pod, metav1.UpdateOptions{})
+	return err
+}
+
+// armed lets the API server make trouble while the scheduler acts.
+func (s *simulation) armed(act func()) {
+	s.mutex.Lock()
+	s.judge = s.trouble
+	s.mutex.Unlock()
+	act()
+	s.mutex.Lock()
+	s.judge = nil
+	s.mutex.Unlock()
+}
+
+// trouble decides about a request of the scheduler. Claims are written in
+// parallel, so the answer depends on the request and not on the order.
+func (s *simulation) trouble(request string) fault {
+	request = stableName(request)
+	s.asked[request]++
+	sum := fnv.New64a()
+	fmt.Fprintf(sum, "%d %d %s %d", s.seed, len(s.steps), request, s.asked[request])
+	dice := sum.Sum64() >> 8
+	resource := schema.GroupResource{Resource: "objects"}
+	read := strings.HasPrefix(request, "get ")
+	if s.dying {
+		// The scheduler is about to be killed: some of its writes still arrive.
+		if read || dice%2 == 0 {
+			return fault{err: apierrors.NewForbidden(resource, request, fmt.Errorf("the scheduler is dead"))}
+		}
+		return fault{}
+	}
+	if s.faultsUntil <= len(s.steps) || dice%10 >= 4 {
+		return fault{}
+	}
+	switch kind := dice / 10 % 4; {
+	case kind == 0 && !read:
+		return fault{err: apierrors.NewConflict(resource, request, fmt.Errorf("simulated"))}
+	case kind == 1 && !read:
+		return fault{err: apierrors.NewTimeoutError("simulated", 1), applied: true}
+	case kind == 2:
+		return fault{err: apierrors.NewForbidden(resource, request, fmt.Errorf("simulated"))}
+	default:
+		return fault{err: apierrors.NewInternalError(fmt.Errorf("simulated"))}
+	}
+}
