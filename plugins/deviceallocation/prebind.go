@@ -75,7 +75,7 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 		return err
 	}
 	for i, claim := range written {
-		r.written = append(r.written, writtenClaim{claim: claim, allocated: i < len(r.claims)})
+		r.written = append(r.written, writtenClaim{claim: claim, tied: tied(writes[i])})
 	}
 	pl.assume(ctx, r)
 	if r.created == nil {
@@ -85,6 +85,20 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 		ResourceClaimName: r.created.Name,
 		RequestMappings:   r.mappings,
 	})
+}
+
+// tied tells whether the allocation of a claim must not outlive the reservation
+// for the pod if that turns out to be the last one. An allocation that was found
+// idle is left as it was found. One that was in use has to go with its last
+// consumer, because the controller-manager takes back only those of which it
+// removed that consumer itself:
+//
+//	scheduler 1  writes the claim for the pod and crashes
+//	scheduler 2  finds the claim reserved for the pod
+//	             the pod is deleted, and cannot be bound
+//	scheduler 2  takes the reservation out: nobody would look at the rest
+func tied(write claimwriter.Write) bool {
+	return write.Allocation != nil || len(write.Claim.Status.ReservedFor) > 0
 }
 
 // confirm reads a claim that seems to be reserved for the pod already, so that

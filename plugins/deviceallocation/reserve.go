@@ -147,7 +147,7 @@ func (pl *Plugin) takeBack(ctx context.Context, pod *corev1.Pod, r *reservation)
 		if r.created != nil && w.claim.UID == r.created.UID {
 			continue
 		}
-		if err := pl.writer.Release(ctx, w.claim, pod, w.allocated); err != nil {
+		if err := pl.writer.Release(ctx, w.claim, pod, w.tied); err != nil {
 			logger.Error(err, "Cannot release claim", "pod", klog.KObj(pod), "resourceclaim", klog.KObj(w.claim))
 		}
 	}

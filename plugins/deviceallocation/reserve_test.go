@@ -1,6 +1,7 @@
 package deviceallocation
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -173,6 +174,38 @@ func TestUnreserve(t *testing.T) {
 						expectAll(t, "holders of gpu-0", h.holders("node", "gpu-0"))
 					}
 				}
+			})
+		})
+	}
+}
+
+// TestUnreserveReservedBefore: an attempt that found its claims reserved, as a
+// scheduler that crashed has left them, fails. Allocations that were in use go
+// with the last consumer, those that were found idle stay.
+func TestUnreserveReservedBefore(t *testing.T) {
+	tests := map[string]struct {
+		claim *builders.ClaimBuilder
+		// meanwhile is the pod that leaves the claim before the attempt fails.
+		meanwhile string
+		want      string
+	}{
+		"for the pod itself":            {claim: held("claim", "node", "gpu-0", "pod"), want: "free"},
+		"for the pod and a neighbour":   {claim: held("claim", "node", "gpu-0", "pod", "neighbour"), want: "allocated node/gpu-0, for neighbour"},
+		"for a neighbour who has left":  {claim: held("claim", "node", "gpu-0", "neighbour"), meanwhile: "neighbour", want: "free"},
+		"for nobody, but was allocated": {claim: held("claim", "node", "gpu-0"), want: "allocated node/gpu-0"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := builders.Pod("pod").Claim("claim").Obj()
+			run(t, oneNode(1, tc.claim), func(h *harness) {
+				a := h.attempt(pod).bind("node") // the API server does not have the pod any more
+				h.setStatus("claim", func(status *resourceapi.ResourceClaimStatus) {
+					status.ReservedFor = slices.DeleteFunc(status.ReservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool {
+						return c.Name == tc.meanwhile
+					})
+				})
+				a.unreserve("node")
+				expect(t, "claim", h.describe("claim"), tc.want)
 			})
 		})
 	}

@@ -148,8 +148,8 @@ type reservedClaim struct {
 
 type writtenClaim struct {
 	claim *resourceapi.ResourceClaim
-	// allocated says that this attempt chose the devices.
-	allocated bool
+	// tied says that the allocation goes with the last reservation.
+	tied bool
 }
 
 func (r *reservation) uids() []types.UID {

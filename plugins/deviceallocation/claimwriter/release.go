@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Release takes a pod out of a claim's consumers. With allocatedHere it also takes out the allocation in claim, provided
+// Release takes a pod out of a claim's consumers. With withAllocation it also takes out the allocation in claim, provided
 // that the API server still has that one and no other consumer needs it; the caller says so if the allocation was
-// written by its own attempt for this pod.
+// written by its own attempt for this pod, or was in use already when this pod joined.
 //
 // It is idempotent: a claim that is gone, was replaced under its name, or is not reserved for the pod needs nothing. It
 // does not end with ctx, because what is given up must not stay reserved, but after the writer's clean-up time-out.
 // The error, an *Error, then means that the claim may still be reserved. claim is not changed.
-func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, pod *v1.Pod, allocatedHere bool) error {
+func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, pod *v1.Pod, withAllocation bool) error {
 	ctx, cancel := w.cleanupContext(ctx)
 	defer cancel()
 	var allocation *resourceapi.AllocationResult
-	if allocatedHere {
+	if withAllocation {
 		allocation = claim.Status.Allocation
 	}
 	_, err := w.remove(ctx, OperationRelease, claim, pod.UID, allocation)

@@ -27,31 +27,31 @@ func TestRelease(t *testing.T) {
 		return []*fault{{request: get, times: 1, before: func(api *faultyAPI) { api.change("a", change) }}}
 	}
 	tests := map[string]struct {
-		claim         *resourceapi.ResourceClaim
-		allocatedHere bool
-		faults        []*fault
-		want          state
-		wantGone      bool
-		wantWrites    []string
-		wantError     error
+		claim          *resourceapi.ResourceClaim
+		withAllocation bool
+		faults         []*fault
+		want           state
+		wantGone       bool
+		wantWrites     []string
+		wantError      error
 	}{
 		"reservation only":        {claim: ours, want: state{Device: "gpu-0", Protected: true}, wantWrites: []string{status}},
-		"with allocation":         {claim: ours, allocatedHere: true, want: state{Protected: true}, wantWrites: []string{status}},
-		"others stay":             {claim: newClaim("a", allocated("gpu-0"), reserved("x", "web", "y")), allocatedHere: true, want: state{"gpu-0", []string{"pods/x", "pods/y"}, true}, wantWrites: []string{status}},
-		"not reserved":            {claim: newClaim("a", allocated("gpu-0")), allocatedHere: true, want: state{Device: "gpu-0", Protected: true}},
-		"reserved for others":     {claim: newClaim("a", allocated("gpu-0"), reserved("x")), allocatedHere: true, want: state{"gpu-0", []string{"pods/x"}, true}},
-		"never allocated":         {claim: newClaim("a"), allocatedHere: true, want: state{}},
-		"being deleted":           {claim: newClaim("a", allocated("gpu-0"), reserved("web"), beingDeleted), allocatedHere: true, want: state{Protected: true}, wantWrites: []string{status}},
-		"another one joined":      {claim: ours, allocatedHere: true, faults: changed(reserved("x")), want: state{"gpu-0", []string{"pods/x"}, true}, wantWrites: []string{status}},
-		"another allocation":      {claim: ours, allocatedHere: true, faults: changed(allocated("gpu-8")), want: state{Device: "gpu-8", Protected: true}, wantWrites: []string{status}},
-		"replaced":                {claim: ours, allocatedHere: true, faults: changed(replaced), want: state{}},
-		"gone":                    {claim: ours, allocatedHere: true, faults: []*fault{{request: get, times: 1, before: func(api *faultyAPI) { delete(api.claims, "a") }}}, wantGone: true},
-		"gone while written":      {claim: ours, allocatedHere: true, faults: []*fault{{request: updateStatus, times: 1, err: errConflict, before: func(api *faultyAPI) { delete(api.claims, "a") }}}, wantGone: true, wantWrites: []string{status}},
-		"conflicts":               {claim: ours, allocatedHere: true, faults: []*fault{{request: updateStatus, times: 3, err: errConflict}}, want: state{Protected: true}, wantWrites: []string{status, status, status, status}},
-		"lost answer":             {claim: ours, allocatedHere: true, faults: []*fault{{request: updateStatus, times: 1, err: errReset, applied: true}}, want: state{Protected: true}, wantWrites: []string{status}},
-		"short outage":            {claim: ours, allocatedHere: true, faults: []*fault{{request: get, times: 5, err: errReset}}, want: state{Protected: true}, wantWrites: []string{status}},
-		"refused":                 {claim: ours, allocatedHere: true, faults: []*fault{{request: updateStatus, times: 1, err: errForbidden}}, want: state{"gpu-0", []string{"pods/web"}, true}, wantWrites: []string{status}, wantError: errForbidden},
-		"somebody else's changes": {claim: ours, allocatedHere: true, faults: changed(func(c *resourceapi.ResourceClaim) { c.Labels = map[string]string{"a": "b"} }), want: state{Protected: true}, wantWrites: []string{status}},
+		"with allocation":         {claim: ours, withAllocation: true, want: state{Protected: true}, wantWrites: []string{status}},
+		"others stay":             {claim: newClaim("a", allocated("gpu-0"), reserved("x", "web", "y")), withAllocation: true, want: state{"gpu-0", []string{"pods/x", "pods/y"}, true}, wantWrites: []string{status}},
+		"not reserved":            {claim: newClaim("a", allocated("gpu-0")), withAllocation: true, want: state{Device: "gpu-0", Protected: true}},
+		"reserved for others":     {claim: newClaim("a", allocated("gpu-0"), reserved("x")), withAllocation: true, want: state{"gpu-0", []string{"pods/x"}, true}},
+		"never allocated":         {claim: newClaim("a"), withAllocation: true, want: state{}},
+		"being deleted":           {claim: newClaim("a", allocated("gpu-0"), reserved("web"), beingDeleted), withAllocation: true, want: state{Protected: true}, wantWrites: []string{status}},
+		"another one joined":      {claim: ours, withAllocation: true, faults: changed(reserved("x")), want: state{"gpu-0", []string{"pods/x"}, true}, wantWrites: []string{status}},
+		"another allocation":      {claim: ours, withAllocation: true, faults: changed(allocated("gpu-8")), want: state{Device: "gpu-8", Protected: true}, wantWrites: []string{status}},
+		"replaced":                {claim: ours, withAllocation: true, faults: changed(replaced), want: state{}},
+		"gone":                    {claim: ours, withAllocation: true, faults: []*fault{{request: get, times: 1, before: func(api *faultyAPI) { delete(api.claims, "a") }}}, wantGone: true},
+		"gone while written":      {claim: ours, withAllocation: true, faults: []*fault{{request: updateStatus, times: 1, err: errConflict, before: func(api *faultyAPI) { delete(api.claims, "a") }}}, wantGone: true, wantWrites: []string{status}},
+		"conflicts":               {claim: ours, withAllocation: true, faults: []*fault{{request: updateStatus, times: 3, err: errConflict}}, want: state{Protected: true}, wantWrites: []string{status, status, status, status}},
+		"lost answer":             {claim: ours, withAllocation: true, faults: []*fault{{request: updateStatus, times: 1, err: errReset, applied: true}}, want: state{Protected: true}, wantWrites: []string{status}},
+		"short outage":            {claim: ours, withAllocation: true, faults: []*fault{{request: get, times: 5, err: errReset}}, want: state{Protected: true}, wantWrites: []string{status}},
+		"refused":                 {claim: ours, withAllocation: true, faults: []*fault{{request: updateStatus, times: 1, err: errForbidden}}, want: state{"gpu-0", []string{"pods/web"}, true}, wantWrites: []string{status}, wantError: errForbidden},
+		"somebody else's changes": {claim: ours, withAllocation: true, faults: changed(func(c *resourceapi.ResourceClaim) { c.Labels = map[string]string{"a": "b"} }), want: state{Protected: true}, wantWrites: []string{status}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestRelease(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 
-				err := w.Release(ctx, seen, newPod("web"), tc.allocatedHere)
+				err := w.Release(ctx, seen, newPod("web"), tc.withAllocation)
 
 				checkError(t, err, tc.wantError, claimwriter.OperationRelease, "a")
 				checkWrites(t, api, tc.wantWrites...)
@@ -83,7 +83,7 @@ func TestRelease(t *testing.T) {
 					return
 				}
 				version := api.seen("a").ResourceVersion
-				if err := w.Release(ctx, seen, newPod("web"), tc.allocatedHere); err != nil {
+				if err := w.Release(ctx, seen, newPod("web"), tc.withAllocation); err != nil {
 					t.Errorf("second Release: %v", err)
 				}
 				if again := api.seen("a").ResourceVersion; again != version {
