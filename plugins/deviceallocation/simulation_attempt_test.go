@@ -3,6 +3,7 @@ package deviceallocation
 import (
 	"fmt"
 	"hash/fnv"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,9 @@ import (
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
+
+// randomSuffix is what differs from run to run in the names of claims.
+var randomSuffix = regexp.MustCompile(`(-extended-resources-)[a-z0-9]+`)
 
 // flight is an attempt between Reserve and its end.
 type flight struct {
@@ -49,6 +53,10 @@ func nodeInfos(h *harness) []fwk.NodeInfo {
 func (a *attempt) look() ([]fwk.NodeInfo, *fwk.Status) {
 	result, status := a.preFilter()
 	if status.Code() == fwk.Skip {
+		if len(a.pod.Spec.Containers) > 0 {
+			// What no class backs is up to NodeResourcesFit: no node has it.
+			return nil, fwk.NewStatus(fwk.Unschedulable, "Insufficient example.com/gpu")
+		}
 		return a.nodes, nil
 	}
 	if !status.IsSuccess() {
