@@ -59,16 +59,22 @@ func (pl *Plugin) extendedResources(pod *corev1.Pod) extendedresource.Classes {
 	return classes
 }
 
+// extendedState returns nil if the pod has no extended resources that classes
+// back. The claim of an earlier attempt counts even if its class is gone: the
+// devices are held for a pod that cannot run with them.
 func (pl *Plugin) extendedState(pod *corev1.Pod) *extendedState {
-	classes := pl.extendedResources(pod)
-	if len(classes) == 0 {
+	if !pl.gates.extendedResources {
+		return nil
+	}
+	classes, leftover := pl.extendedResources(pod), pl.feed.extendedClaim(pod.UID)
+	if len(classes) == 0 && leftover == nil {
 		return nil
 	}
 	return &extendedState{
 		pod:      pod,
 		classes:  classes,
 		uid:      types.UID(uuid.NewUUID()),
-		leftover: pl.feed.extendedClaim(pod.UID),
+		leftover: leftover,
 	}
 }
 

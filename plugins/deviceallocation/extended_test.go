@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -205,6 +206,33 @@ func TestExtendedResourceLeftover(t *testing.T) {
 		expect(t, "leftover", h.describe("leftover"), "gone")
 		expect(t, "claim of another pod", h.describe("foreign"), "free")
 		h.attempt(pod).bind("node")
+	})
+}
+
+// TestExtendedResourceLeftoverRefused: nothing would wake the pod if the claim
+// stays because the API server does not delete it.
+func TestExtendedResourceLeftoverRefused(t *testing.T) {
+	pod := extendedPod("pod", "1")
+	run(t, extendedCluster(pod, leftover(pod)), func(h *harness) {
+		h.fail(&fault{request: "delete leftover", err: apierrors.NewForbidden(claimsResource, "leftover", nil)})
+		a := h.attempt(pod)
+		a.search()
+		expect(t, "PostFilter", a.postFilter().Code(), fwk.Error)
+		expectAll(t, "tried again at once", h.activated.pods, "pod")
+	})
+}
+
+// TestExtendedResourceLeftoverWithoutClass: a claim must not hold devices for a
+// pod whose class has been deleted.
+func TestExtendedResourceLeftoverWithoutClass(t *testing.T) {
+	pod := extendedPod("pod", "1")
+	run(t, objects(builders.Node("node"), gpus("node", 1), pod, leftover(pod)), func(h *harness) {
+		a := h.attempt(pod)
+		expectAll(t, "search", a.search(), "UnschedulableAndUnresolvable: resourceclaim default/leftover of an earlier attempt must be deleted first")
+		expect(t, "PostFilter", text(a.postFilter()), "Unschedulable: deletion of ResourceClaim completed")
+		expect(t, "leftover", h.describe("leftover"), "gone")
+		h.settle()
+		expectAll(t, "search without the leftover", h.attempt(pod).search(), "Skip")
 	})
 }
 

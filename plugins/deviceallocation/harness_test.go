@@ -47,6 +47,8 @@ type harness struct {
 	// claimEvents and sliceEvents are where the scheduler gets its events from.
 	claimEvents *assumecache.AssumeCache
 	sliceEvents *tracker.Tracker
+	// activated are the pods for which the plugin asked for another attempt.
+	activated activations
 	// stop ends the plugin. It is called at the end of the test as well.
 	stop func()
 }
@@ -82,6 +84,7 @@ func startPlugin(t *testing.T, server *api, nodes []*corev1.Node, watch func(*ha
 		frameworkruntime.WithInformerFactory(h.informers),
 		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
 		frameworkruntime.WithSharedDRAManager(manager),
+		frameworkruntime.WithPodActivator(&h.activated),
 		frameworkruntime.WithSnapshotSharedLister(internalcache.NewSnapshot(nil, nodes)),
 	)
 	if err != nil {
@@ -107,6 +110,15 @@ func startPlugin(t *testing.T, server *api, nodes []*corev1.Node, watch func(*ha
 		h.addNode(node)
 	}
 	return h
+}
+
+// activations records what the scheduling queue is asked for.
+type activations struct{ pods []string }
+
+func (a *activations) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
+	for _, pod := range pods {
+		a.pods = append(a.pods, pod.Name)
+	}
 }
 
 // manager makes the scheduler's own bookkeeping of devices.

@@ -32,7 +32,7 @@ func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *cor
 	}
 	if s.extended != nil && s.extended.leftover != nil {
 		if err := pl.writer.DeleteClaim(ctx, s.extended.leftover); err != nil {
-			return nil, fwk.AsStatus(fmt.Errorf("delete claim of an earlier attempt: %w", err))
+			return nil, pl.again(ctx, pod, fmt.Errorf("delete claim of an earlier attempt: %w", err))
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable, "deletion of ResourceClaim completed")
 	}
@@ -44,6 +44,14 @@ func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *cor
 		return nil, fwk.AsStatus(err)
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable, remarks...)
+}
+
+// again asks for another attempt, because the API server did not carry out what
+// would have helped the pod. The scheduler only logs an error of PostFilter: no
+// event would follow, and the pod would sleep for minutes.
+func (pl *Plugin) again(ctx context.Context, pod *corev1.Pod, err error) *fwk.Status {
+	pl.handle.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{klog.KObj(pod).String(): pod})
+	return fwk.AsStatus(err)
 }
 
 // remarks are what the reasons of the single nodes do not say.
@@ -72,7 +80,7 @@ func (pl *Plugin) deallocate(ctx context.Context, pod *corev1.Pod, c *allocatedC
 		return fwk.NewStatus(fwk.Unschedulable) // somebody was faster; an event will tell
 	}
 	if err != nil {
-		return fwk.AsStatus(fmt.Errorf("take back the allocation of claim %s: %w", klog.KObj(c.claim), err))
+		return pl.again(ctx, pod, fmt.Errorf("take back the allocation of claim %s: %w", klog.KObj(c.claim), err))
 	}
 	pl.ledger.Observe(written)
 	klog.FromContext(ctx).V(5).Info("Deallocated claim", "pod", klog.KObj(pod), "resourceclaim", klog.KObj(c.claim))

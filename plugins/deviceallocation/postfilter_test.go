@@ -61,6 +61,9 @@ func TestPostFilter(t *testing.T) {
 					before["one"] = h.describe("one")
 				}
 				expect(t, "PostFilter", text(a.postFilter()), tc.want)
+				if again := len(h.activated.pods) > 0; again != (tc.fault != nil) {
+					t.Errorf("tried again at once: %v, want %v", again, tc.fault != nil)
+				}
 				if tc.freed != "" {
 					before[tc.freed] = "free"
 				}

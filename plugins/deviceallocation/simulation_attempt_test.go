@@ -96,6 +96,10 @@ func (s *simulation) schedule(q *queued) string {
 				}
 			}
 			text = fmt.Sprintf("schedule %s: %s%s", q.pod.Name, status.Message(), text)
+			if slices.Contains(s.scheduler.activated.pods, q.pod.Name) {
+				s.scheduler.activated.pods = nil
+				status = fwk.NewStatus(fwk.Error) // is tried again like one
+			}
 			s.failed(q, status)
 			return
 		}
