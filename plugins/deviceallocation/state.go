@@ -160,13 +160,16 @@ func (r *reservation) uids() []types.UID {
 	return uids
 }
 
-// unavailable picks the allocated claim that PostFilter should release: the
-// one that rules out most nodes and that no other pod has reserved. It returns
-// nil if there is none.
+// unavailable picks the allocated claim that PostFilter should release: one
+// that keeps the pod from running, the one that rules out most nodes first, or
+// one that an earlier attempt has reserved for this pod, which cannot run now
+// and must not hold devices that others could use. No other pod may have
+// reserved it. It returns nil if there is none.
 func (s *state) unavailable(pod *corev1.Pod) *allocatedClaim {
 	var worst *allocatedClaim
 	for _, c := range s.allocated {
-		if c.blocked == "" && c.unreachable.Load() == 0 || reservedByOthers(c.claim, pod) {
+		idle := c.blocked == "" && c.unreachable.Load() == 0 && len(c.claim.Status.ReservedFor) == 0
+		if idle || reservedByOthers(c.claim, pod) {
 			continue
 		}
 		if worst == nil || c.blocked != "" && worst.blocked == "" ||
