@@ -87,7 +87,7 @@ differential: ## 20,000 random clusters against kube-scheduler's allocator
 
 .PHONY: bench
 bench: ## benchmarks of the core
-	@go test -run XXX -bench . -benchmem ./plugins/deviceallocation/...
+	@go test -run '^$$' -bench . -benchmem ./plugins/deviceallocation/...
 
 .PHONY: clean
 clean: ## remove what was built
