@@ -41,6 +41,7 @@ type harness struct {
 	informers informers.SharedInformerFactory
 	tracker   fwk.ResourceClaimTracker
 	handle    fwk.Handle
+	factory   frameworkruntime.PluginFactory
 	plugin    *Plugin
 	nodes     []fwk.NodeInfo
 
@@ -97,7 +98,8 @@ func startPlugin(t *testing.T, server *api, nodes []*corev1.Node, watch func(*ha
 		h.informers.Shutdown()
 	})
 	t.Cleanup(h.stop)
-	plugin, err := New(ctx, nil, handle)
+	h.factory = Factory()
+	plugin, err := h.factory(ctx, nil, handle)
 	if err != nil {
 		t.Fatalf("create plugin: %v", err)
 	}

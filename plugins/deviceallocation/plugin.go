@@ -64,18 +64,13 @@ var (
 // Factory returns the factory of the plugin for one scheduler process
 // (k8s.io/kubernetes/cmd/kube-scheduler/app WithPlugin). The plugins of several
 // profiles share one inventory and one ledger: what one of them reserves is not
-// free for the others.
+// free for the others. Errors of the factory are about the args, or about a
+// scheduler without DRA.
 func Factory() frameworkruntime.PluginFactory {
 	var shared lazyCluster
 	return func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		return newPlugin(ctx, args, handle, &shared)
 	}
-}
-
-// New returns the plugin of a scheduler process that has no other profile.
-// Errors are about the args, or about a scheduler without DRA.
-func New(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	return newPlugin(ctx, args, handle, &lazyCluster{})
 }
 
 func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shared *lazyCluster) (fwk.Plugin, error) {
