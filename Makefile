@@ -83,7 +83,7 @@ integration: build ## tests on a real control plane, with the manifests and conf
 
 .PHONY: differential
 differential: ## 20,000 random clusters against kube-scheduler's allocator
-	@DIFFERENTIAL_CASES=20000 go test -timeout 60m -run Differential ./plugins/deviceallocation/allocator
+	@DIFFERENTIAL_CASES=20000 go test -timeout 60m -v -run TestSolveAgainstStock ./plugins/deviceallocation/allocator
 
 .PHONY: bench
 bench: ## benchmarks of the core
