@@ -109,7 +109,7 @@ func (c *Component) Start(ctx context.Context) error {
 	}
 	if err != nil {
 		err = errors.Join(err, c.process.end(syscall.SIGKILL))
-		return &StartError{Component: c.name, LogFile: c.logFile, LogTail: tailOf(c.logFile, logStart), Err: err}
+		return &StartError{Component: c.name, LogFile: c.logFile, LogTail: LogTail(c.logFile, logStart), Err: err}
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (c *Component) launch() (logStart int64, err error) {
 		p.mu.Unlock()
 		if !expected {
 			c.died(fmt.Errorf("%s ended unexpectedly (%s); the end of %s:\n%s",
-				c.name, cmd.ProcessState, c.logFile, tailOf(c.logFile, info.Size())))
+				c.name, cmd.ProcessState, c.logFile, LogTail(c.logFile, info.Size())))
 		}
 	}()
 	return info.Size(), nil

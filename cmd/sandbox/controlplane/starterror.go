@@ -38,10 +38,10 @@ func (e *StartError) lostPort() bool {
 	return strings.Contains(e.LogTail, "address already in use")
 }
 
-// tailOf returns the last lines of a log file, none from before the offset
+// LogTail returns the last lines of a log file, none from before the offset
 // start. A log that cannot be read says so in its place: the text is only ever
 // shown next to the error that matters.
-func tailOf(file string, start int64) string {
+func LogTail(file string, start int64) string {
 	f, err := os.Open(file)
 	if err != nil {
 		return err.Error()

@@ -17,15 +17,14 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/device-scheduler/device-scheduler/cmd/sandbox/controlplane"
 )
 
 const (
 	// schedulerStopGrace is how long the scheduler may take to end after SIGTERM.
 	schedulerStopGrace = 20 * time.Second
-	// shownLogLines is how many lines of its log an error shows.
-	shownLogLines = 15
-	shownLogBytes = 8 << 10
-	schedulerLog  = "scheduler.log"
+	schedulerLog       = "scheduler.log"
 )
 
 // lease names the object that the scheduler's replicas take turns with.
@@ -129,7 +128,7 @@ func (s *scheduler) running() bool {
 
 // died words an end that nobody asked for. Call it after ended is closed.
 func (s *scheduler) died() error {
-	return fmt.Errorf("the scheduler ended unexpectedly (%s); the end of %s:\n%s", s.cmd.ProcessState, s.logFile, logTail(s.logFile))
+	return fmt.Errorf("the scheduler ended unexpectedly (%s); the end of %s:\n%s", s.cmd.ProcessState, s.logFile, controlplane.LogTail(s.logFile, 0))
 }
 
 // stop ends the process and waits for it; one that takes too long is killed.
@@ -205,25 +204,4 @@ func parseQueues(metrics string) (map[string]int, error) {
 		return nil, errors.New("the scheduler's metrics lack scheduler_pending_pods")
 	}
 	return queues, nil
-}
-
-// logTail returns the last lines of a log. A log that cannot be read says so in
-// its place: the text is only ever shown next to the error that matters.
-func logTail(file string) string {
-	f, err := os.Open(file)
-	if err != nil {
-		return err.Error()
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err.Error()
-	}
-	from := max(0, info.Size()-shownLogBytes)
-	text, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-shownLogLines):], "\n")
 }
