@@ -75,6 +75,17 @@ func (pl *Plugin) remarks(s *state) ([]string, error) {
 }
 
 func (pl *Plugin) deallocate(ctx context.Context, pod *corev1.Pod, c *allocatedClaim) *fwk.Status {
+	if len(c.claim.Status.ReservedFor) > 0 {
+		// The reservation is of an earlier attempt. If the answer to its binding
+		// was lost, the pod may run although the queue still has it.
+		bound, err := pl.isBound(ctx, pod)
+		if err != nil {
+			return pl.again(ctx, pod, err)
+		}
+		if bound {
+			return fwk.NewStatus(fwk.Unschedulable)
+		}
+	}
 	written, err := pl.writer.Deallocate(ctx, c.claim, pod)
 	if errors.Is(err, claimwriter.ErrInUse) || errors.Is(err, claimwriter.ErrGone) || errors.Is(err, claimwriter.ErrReplaced) {
 		return fwk.NewStatus(fwk.Unschedulable) // somebody was faster; an event will tell

@@ -99,3 +99,18 @@ func TestPostFilterNamesOmittedNodes(t *testing.T) {
 			`Unschedulable: nodes without matching devices: 2 request "request": no devices on the node`)
 	})
 }
+
+// TestPostFilterKeepsDevicesOfABoundPod: the answer to the binding was lost, so
+// the scheduler tries a pod that runs already. Its devices are its own.
+func TestPostFilterKeepsDevicesOfABoundPod(t *testing.T) {
+	pod := builders.Pod("pod").Claim("claim").Obj()
+	running := pod.DeepCopy()
+	running.Spec.NodeName = "gone"
+	run(t, objects(builders.Class(class), builders.Node("a"), gpus("gone", 1), held("claim", "gone", "gpu-0", "pod"), running), func(h *harness) {
+		before := h.describe("claim")
+		a := h.attempt(pod)
+		a.search("a")
+		expect(t, "PostFilter", text(a.postFilter()), "Unschedulable")
+		expect(t, "claim", h.describe("claim"), before)
+	})
+}
