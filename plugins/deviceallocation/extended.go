@@ -94,19 +94,27 @@ func (e *extendedState) throughDevices(node fwk.NodeInfo) []corev1.ResourceName 
 // variant returns what has to be allocated on nodes that provide the given
 // extended resources through devices. It may be called in parallel.
 func (pl *Plugin) variant(s *state, extended []corev1.ResourceName) *variant {
+	if s.plain != nil {
+		return s.plain
+	}
 	key := variantKey(extended)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if v, ok := s.variants[key]; ok {
 		return v
 	}
+	v := pl.newVariant(s, extended)
+	s.variants[key] = v
+	return v
+}
+
+func (pl *Plugin) newVariant(s *state, extended []corev1.ResourceName) *variant {
 	v := &variant{claims: slices.Clone(s.pending)}
 	if len(extended) > 0 {
 		claim, mappings := s.extended.claim(extended)
 		v.claims, v.mappings = append(v.claims, claim), mappings
 	}
 	v.problem, v.err = problem.Build(v.claims, pl.classes.Get, pl.compiler)
-	s.variants[key] = v
 	return v
 }
 

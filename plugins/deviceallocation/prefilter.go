@@ -13,7 +13,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/reason"
 )
 
@@ -53,32 +52,32 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if len(s.pending) == 0 {
 		return nil, nil
 	}
-	v := pl.variant(s, nil)
-	if v.err != nil {
-		return nil, statusOf(v.err, nil)
+	s.plain = pl.newVariant(s, nil)
+	if s.plain.err != nil {
+		return nil, statusOf(s.plain.err, nil)
 	}
-	reachable, err := pl.nodes.find(ctx, v.problem, s.devices)
+	reachable, err := pl.nodes.find(ctx, s.plain.problem, s.devices)
 	if err != nil {
-		return nil, statusOf(err, v.problem)
+		return nil, statusOf(err, s.plain.problem)
 	}
-	return limit(s, v.problem, reachable, nodes)
+	return limit(s, reachable, nodes)
 }
 
 // limit tells the framework which nodes are worth looking at. The reasons of
 // the others must not get lost: without any node left they are the answer, else
 // PostFilter adds them.
-func limit(s *state, p *problem.Problem, reachable *reachable, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+func limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if reachable.all {
 		return nil, nil
 	}
 	if reachable.names.Len() == 0 && len(nodes) > 0 {
-		text, failure := reachable.reasons(p, nodes)
+		text, failure := reachable.reasons(s.plain.problem, nodes)
 		s.note(failure)
 		return nil, unresolvable(text)
 	}
 	// Words are found only when the pod fails: most pods do not, and looking at
 	// all nodes would cost what leaving them out has saved.
-	s.leftOut = &leftOut{problem: p, reachable: reachable}
+	s.leftOut = reachable
 	return &fwk.PreFilterResult{NodeNames: reachable.names}, nil
 }
 

@@ -33,15 +33,18 @@ type state struct {
 	devices *inventory.Snapshot
 	holders *ledger.Snapshot
 
-	// variants has what a node must allocate, by the extended resources that
-	// it provides through devices; most pods have one variant.
+	// plain is what each node must allocate for a pod without extended
+	// resources; PreFilter sets it, so that the parallel Filter calls need no lock.
+	plain *variant
+	// variants has what a node must allocate for other pods, by the extended
+	// resources that it provides through devices.
 	mutex    sync.Mutex
 	variants map[string]*variant
 
 	// found has the *found of each node that passed Filter, by node name.
 	found sync.Map
 	// leftOut is set when PreFilter named the nodes worth looking at.
-	leftOut *leftOut
+	leftOut *reachable
 	// failure names a device for which a selector failed; guarded by the mutex.
 	failure string
 
@@ -73,12 +76,6 @@ type variant struct {
 	// mappings say which container uses which request of the last claim, if
 	// that is for extended resources.
 	mappings []corev1.ContainerExtendedResourceRequest
-}
-
-// leftOut tells why nodes were not worth looking at.
-type leftOut struct {
-	problem   *problem.Problem
-	reachable *reachable
 }
 
 // found is what Filter found for a node.
