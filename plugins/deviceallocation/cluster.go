@@ -6,7 +6,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/dynamic-resource-allocation/cel"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
+	plfeature "k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
@@ -34,13 +34,13 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 	if l.cluster != nil {
 		return l.cluster, nil
 	}
-	enabled := utilfeature.DefaultFeatureGate.Enabled
+	features := deviceFeatures(plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 	c := &cluster{
 		inventory: inventory.New(),
 		ledger:    ledger.New(),
 		compiler: selector.NewCompiler(cel.Features{
-			EnableConsumableCapacity: enabled(features.DRAConsumableCapacity),
-			EnableListTypeAttributes: enabled(features.DRAListTypeAttributes),
+			EnableConsumableCapacity: features.ConsumableCapacity,
+			EnableListTypeAttributes: features.ListTypeAttributes,
 		}),
 	}
 	var err error

@@ -41,7 +41,7 @@ type extendedState struct {
 // extendedResources returns the class of each extended resource that the pod
 // requests and that a class backs.
 func (pl *Plugin) extendedResources(pod *corev1.Pod) extendedresource.Classes {
-	if !pl.gates.extendedResources {
+	if !pl.gates.EnableDRAExtendedResource {
 		return nil
 	}
 	var classes extendedresource.Classes
@@ -63,7 +63,7 @@ func (pl *Plugin) extendedResources(pod *corev1.Pod) extendedresource.Classes {
 // back. The claim of an earlier attempt counts even if its class is gone: the
 // devices are held for a pod that cannot run with them.
 func (pl *Plugin) extendedState(pod *corev1.Pod) *extendedState {
-	if !pl.gates.extendedResources {
+	if !pl.gates.EnableDRAExtendedResource {
 		return nil
 	}
 	classes, leftover := pl.extendedResources(pod), pl.feed.extendedClaim(pod.UID)

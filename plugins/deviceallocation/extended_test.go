@@ -250,7 +250,7 @@ func TestExtendedResourceNames(t *testing.T) {
 		h.attempt(implicit).bind("node")
 		expect(t, "claim", describeClaim(&h.made()[0]), "allocated node/gpu-0, for pod")
 		expect(t, "request", h.made()[0].Spec.Devices.Requests[0].Name, "container-0-request-1")
-		h.plugin.gates.extendedResources = false
+		h.plugin.gates.EnableDRAExtendedResource = false
 		expectAll(t, "without the gate", h.attempt(implicit).search(), "Skip")
 	})
 }

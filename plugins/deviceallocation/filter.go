@@ -19,7 +19,7 @@ var errFilterTimeout = errors.New("filterTimeout")
 
 // Filter looks for devices on one node. The framework calls it in parallel.
 func (pl *Plugin) Filter(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
-	if pl.gates.deferredResize && resource.IsPodResizeDeferred(pod) {
+	if pl.gates.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod) {
 		return nil
 	}
 	s, err := readState(cycle)

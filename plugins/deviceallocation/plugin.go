@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
+	plfeature "k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/device-scheduler/device-scheduler/config"
@@ -40,13 +40,7 @@ type Plugin struct {
 	options       allocator.Options
 	weights       objective.Weights
 	filterTimeout time.Duration
-	gates         gates
-}
-
-// gates are the feature gates that matter here, resolved once.
-type gates struct {
-	extendedResources bool
-	deferredResize    bool
+	gates         plfeature.Features
 }
 
 var (
@@ -86,7 +80,6 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 	if err != nil {
 		return nil, fmt.Errorf("watch devices and claims: %w", err)
 	}
-	enabled := utilfeature.DefaultFeatureGate.Enabled
 	pl := &Plugin{
 		cluster:       cluster,
 		lifetime:      ctx,
@@ -96,10 +89,7 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 		resolver:      manager.DeviceClassResolver(),
 		writer:        claimwriter.New(handle.ClientSet(), writeObserver{}, cleanupTimeout),
 		filterTimeout: decoded.FilterTimeout.Duration,
-		gates: gates{
-			extendedResources: enabled(features.DRAExtendedResource),
-			deferredResize:    enabled(features.InPlacePodVerticalScalingSchedulerPreemption),
-		},
+		gates:         plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate),
 	}
 	registerMetrics()
 	pl.configure(decoded)

@@ -20,7 +20,7 @@ import (
 // been written.
 func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	nothing := fwk.NewStatus(fwk.Unschedulable)
-	if pl.gates.deferredResize && resource.IsPodResizeDeferred(pod) {
+	if pl.gates.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod) {
 		return nil, nothing
 	}
 	s, err := readState(cycle)

@@ -18,7 +18,7 @@ import (
 
 // PreFilter finds out what the pod needs and which nodes may have it.
 func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if pl.gates.deferredResize && resource.IsPodResizeDeferred(pod) {
+	if pl.gates.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	claims, err := pl.podClaims(pod)

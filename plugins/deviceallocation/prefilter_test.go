@@ -120,14 +120,14 @@ func TestPreFilterSkips(t *testing.T) {
 		resized.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred,
 		}}
-		h.plugin.gates.deferredResize = true
+		h.plugin.gates.EnableInPlacePodVerticalScalingSchedulerPreemption = true
 		a := h.attempt(resized)
 		_, status = a.preFilter()
 		expect(t, "pod that waits for a resize", text(status), "Skip")
 		expect(t, "its Filter", text(a.filter("node")), "Success")
 		expect(t, "its PostFilter", text(a.postFilter()), "Unschedulable")
 
-		h.plugin.gates.deferredResize = false
+		h.plugin.gates.EnableInPlacePodVerticalScalingSchedulerPreemption = false
 		_, status = h.attempt(resized).preFilter()
 		expect(t, "the same without the gate", text(status), "Success")
 	})
