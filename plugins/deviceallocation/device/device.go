@@ -104,21 +104,17 @@ func checkAttribute(attribute resourceapi.DeviceAttribute) error {
 	return nil
 }
 
-// Attribute returns the value that a constraint on the given attribute sees.
-// A fully qualified entry wins; a bare one belongs to the driver's own domain.
-// ok is false when the device does not have the attribute, or has it with a
-// type other than the four scalar ones.
-func (d *Device) Attribute(name resourceapi.FullyQualifiedName) (value Value, ok bool) {
-	if attribute, found := d.Spec.Attributes[resourceapi.QualifiedName(name)]; found {
-		return ValueOf(attribute)
+// Attribute returns what the driver says about an attribute that a constraint
+// names. A fully qualified entry wins; a bare one belongs to the driver's own
+// domain. ok is false when the device does not have the attribute.
+func (d *Device) Attribute(name resourceapi.FullyQualifiedName) (attribute resourceapi.DeviceAttribute, ok bool) {
+	if attribute, ok = d.Spec.Attributes[resourceapi.QualifiedName(name)]; ok {
+		return attribute, true
 	}
 	domain, id, qualified := strings.Cut(string(name), "/")
 	if !qualified || domain != d.ID.Driver.Value() {
-		return Value{}, false
+		return resourceapi.DeviceAttribute{}, false
 	}
-	attribute, found := d.Spec.Attributes[resourceapi.QualifiedName(id)]
-	if !found {
-		return Value{}, false
-	}
-	return ValueOf(attribute)
+	attribute, ok = d.Spec.Attributes[resourceapi.QualifiedName(id)]
+	return attribute, ok
 }

@@ -16,6 +16,8 @@ const (
 	DerivedAttributes        Feature = "derived attributes"
 	OptionalNodeOperations   Feature = "optional node operations"
 	NodeAllocatableResources Feature = "node-allocatable resources"
+	PrioritizedList          Feature = "prioritized lists"
+	AdminAccess              Feature = "admin access"
 )
 
 // unsupportedFeature returns the first feature of a device that this version

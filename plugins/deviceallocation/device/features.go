@@ -36,3 +36,12 @@ func AllFeatures() Features {
 		PrioritizedList:         true,
 	}
 }
+
+// DistinctAttribute tells whether constraints with distinctAttribute are
+// understood. The field came with consumable capacity; kube-scheduler, which
+// chooses one of three allocators by its gates, then knows it in all but the
+// oldest of them.
+func (f Features) DistinctAttribute() bool {
+	return f.BindingConditions || f.CompatibilityGroups || f.ConsumableCapacity || f.DerivedAttributes ||
+		f.FractionalCapacityRange || f.ListTypeAttributes || f.OptionalNodeOperations
+}
