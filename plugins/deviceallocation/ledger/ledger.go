@@ -103,7 +103,7 @@ func (l *Ledger) take(side map[types.UID]*holding, h *holding) {
 			l.pools[id.PoolID()] = pool
 		}
 		if pool[id.Device] == nil {
-			pool[id.Device] = make(map[types.UID]held, 1)
+			pool[id.Device] = make(map[types.UID]claimPart, 1)
 		}
 		pool[id.Device][h.holder.Claim] = claimPart{holding: h, part: p}
 		l.mark(id.PoolID())
