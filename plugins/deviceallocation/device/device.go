@@ -27,6 +27,9 @@ type Device struct {
 	// Unsupported names the feature that makes this version refuse the device;
 	// it is empty for a device that can be allocated.
 	Unsupported Feature
+	// AllowMultiple is set if each allocation takes a share of the device
+	// (KEP-5075). While the feature is off, all devices are exclusive.
+	AllowMultiple bool
 	// Malformed says why no CEL expression can be evaluated for the device. It
 	// is nil for a well-formed one. The stock scheduler builds all attributes
 	// before each evaluation, so that one odd attribute spoils all expressions.
@@ -44,7 +47,7 @@ type Reach struct {
 
 // New checks one device of a slice. The slice must not be changed afterwards;
 // taints is what the device is tainted with, owned by the result.
-func New(slice *resourceapi.ResourceSlice, index int, taints []resourceapi.DeviceTaint) *Device {
+func New(slice *resourceapi.ResourceSlice, index int, taints []resourceapi.DeviceTaint, features Features) *Device {
 	spec := &slice.Spec.Devices[index]
 	return &Device{
 		ID:          NewID(slice.Spec.Driver, slice.Spec.Pool.Name, spec.Name),
@@ -53,8 +56,10 @@ func New(slice *resourceapi.ResourceSlice, index int, taints []resourceapi.Devic
 		Spec:        spec,
 		Taints:      taints,
 		Reach:       reachOf(slice, spec),
-		Unsupported: unsupportedFeature(slice, spec),
+		Unsupported: unsupportedFeature(slice, spec, features),
 		Malformed:   malformed(spec),
+
+		AllowMultiple: features.ConsumableCapacity && spec.AllowMultipleAllocations != nil && *spec.AllowMultipleAllocations,
 	}
 }
 

@@ -22,6 +22,8 @@ import (
 // them either. Each event may be given several times and in any order: events
 // that are older than what was seen are ignored (package recency).
 type Inventory struct {
+	features device.Features
+
 	mu         sync.Mutex
 	sliceNames *recency.Names[string]
 	ruleNames  *recency.Names[string]
@@ -56,9 +58,11 @@ type member struct {
 	published *publication
 }
 
-// New returns an Inventory without slices.
-func New() *Inventory {
+// New returns an Inventory without slices. With a feature off, what uses it is
+// left out, ignored or marked as unsupported, as kube-scheduler does.
+func New(features device.Features) *Inventory {
 	i := &Inventory{
+		features:   features,
 		sliceNames: recency.NewNames[string](),
 		ruleNames:  recency.NewNames[string](),
 		slices:     make(map[string]*resourceapi.ResourceSlice),
@@ -212,7 +216,7 @@ func (i *Inventory) compile(id device.PoolID, rules []*resourceapi.DeviceTaintRu
 	publications := make([]*publication, len(newest))
 	for at, m := range newest {
 		if m.published == nil || members.rulesChanged {
-			m.published = publish(m.slice, applicable, m.published)
+			m.published = publish(m.slice, applicable, i.features, m.published)
 		}
 		publications[at] = m.published
 	}
@@ -228,7 +232,7 @@ func (i *Inventory) compile(id device.PoolID, rules []*resourceapi.DeviceTaintRu
 	if old != nil && slices.Equal(old.publications, publications) {
 		return old
 	}
-	return newPool(id, publications, i.next)
+	return newPool(id, publications, i.features, i.next)
 }
 
 // newest returns the slices of the newest generation, in the order of names.

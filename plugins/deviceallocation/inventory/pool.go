@@ -29,6 +29,9 @@ type Pool struct {
 	// ordered by slice name and index. Device.Reach says from where each can
 	// be used.
 	Devices []*device.Device
+	// Counters are those of the generation. It is nil for a pool without counter
+	// sets and for one that is at fault on all nodes.
+	Counters *Counters
 
 	publications []*publication
 	// everywhere is the fault that the pool has on each node.
@@ -60,6 +63,9 @@ type NodePool struct {
 	Fault *Fault
 	// Devices are ordered by slice name and index. It is nil if there is a Fault.
 	Devices []*device.Device
+	// Counters are those of the whole pool: devices on other nodes draw from
+	// them as well. It is nil if there are none, or if there is a Fault.
+	Counters *Counters
 }
 
 // Device returns the device with the given name, or nil. If several devices
@@ -151,7 +157,7 @@ func (p *Pool) nodePool(reached *reach, next func() uint64) *NodePool {
 	if len(reached.devices) == len(p.Devices) {
 		return p.whole
 	}
-	return &NodePool{ID: p.ID, Epoch: next(), Devices: reached.devices}
+	return &NodePool{ID: p.ID, Epoch: next(), Devices: reached.devices, Counters: p.Counters}
 }
 
 // nodeNames visits each node name that the pool uses, each once, in the order

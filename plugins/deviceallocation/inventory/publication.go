@@ -22,7 +22,7 @@ type publication struct {
 
 // publish compiles a slice. old is what it was compiled to before, or nil: what
 // did not change is shared with it, up to the publication itself.
-func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule, old *publication) *publication {
+func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule, features device.Features, old *publication) *publication {
 	sameSlice := old != nil && old.slice == slice
 	p := &publication{slice: slice, perDevice: perDevice(slice)}
 	// Counter sets come in slices of their own. If devices are in there as
@@ -37,7 +37,7 @@ func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintR
 			p.devices[i] = old.devices[i]
 			continue
 		}
-		p.devices[i] = device.New(slice, i, taints)
+		p.devices[i] = device.New(slice, i, taints, features)
 		changed = true
 	}
 	switch {

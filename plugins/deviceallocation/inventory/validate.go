@@ -12,7 +12,7 @@ import (
 
 // newPool builds a pool from all slices of its newest generation, in the order
 // of their names. There is at least one.
-func newPool(id device.PoolID, publications []*publication, next func() uint64) *Pool {
+func newPool(id device.PoolID, publications []*publication, features device.Features, next func() uint64) *Pool {
 	p := &Pool{
 		ID:           id,
 		Epoch:        next(),
@@ -38,7 +38,8 @@ func newPool(id device.PoolID, publications []*publication, next func() uint64) 
 	}
 	p.whole = &NodePool{ID: id, Epoch: p.Epoch, Fault: p.everywhere}
 	if p.everywhere == nil {
-		p.whole.Devices = p.Devices
+		p.Counters = newCounters(p, features.CompatibilityGroups)
+		p.whole.Devices, p.whole.Counters = p.Devices, p.Counters
 	}
 	return p
 }

@@ -3,18 +3,24 @@ package ledger
 import (
 	"fmt"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 )
 
 // Reservation asks for devices for one claim, before the allocation is written.
 type Reservation struct {
 	Claim types.UID
 	Name  types.NamespacedName
-	// Devices are those that the claim takes away from others: not the ones
-	// that it gets for admin access.
-	Devices []device.ID
+	// Allocation is what is going to be written. Results for admin access are
+	// not reserved.
+	Allocation *resourceapi.AllocationResult
+	// Chosen is the snapshot of the inventory that the devices were chosen
+	// from, or nil for the present one: a device that its driver has taken away
+	// since then is charged with what it consumed there.
+	Chosen *inventory.Snapshot
 }
 
 // Reserve holds the devices of all reservations, or of none. Reserving once
@@ -24,12 +30,13 @@ type Reservation struct {
 // The error is a *ConflictError if another claim holds a device, also by a
 // reservation of the same call, and a *BusyError if the claim has other devices
 // already.
-func (l *Ledger) Reserve(reservations []Reservation) error {
+func (l *Ledger) Reserve(devices *inventory.Snapshot, reservations []Reservation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	asked := make([]*holding, 0, len(reservations))
 	claims := make(map[types.UID]struct{}, len(reservations))
-	devices := make(map[device.ID]Holder)
+	l.refresh(devices)
+	taken := make(map[device.ID]Holder)
 	for i := range reservations {
 		r := &reservations[i]
 		if r.Claim == "" {
@@ -39,16 +46,13 @@ func (l *Ledger) Reserve(reservations []Reservation) error {
 			return fmt.Errorf("reserve devices for claim %s: it has two reservations in one call; merge them", r.Name)
 		}
 		claims[r.Claim] = struct{}{}
-		h := &holding{holder: Holder{Claim: r.Claim, Name: r.Name, Reserved: true}}
-		for _, id := range r.Devices {
-			if other, found := devices[id]; found {
-				if other.Claim == r.Claim {
-					continue
-				}
-				return &ConflictError{Device: id, Claim: r.Name, Holder: other}
+		h := holdingOf(Holder{Claim: r.Claim, Name: r.Name, Reserved: true}, r.Allocation)
+		for _, p := range h.devices {
+			if other, found := taken[p.id]; found {
+				return &ConflictError{Device: p.id, Claim: r.Name, Holder: other}
 			}
-			devices[id] = h.holder
-			h.devices = append(h.devices, id)
+			taken[p.id] = h.holder
+			p.join(r.Chosen)
 		}
 		held, err := l.check(h)
 		if err != nil {
@@ -71,15 +75,15 @@ func (l *Ledger) check(h *holding) (held bool, err error) {
 	for _, has := range []*holding{l.reserved[claim], l.observed[claim]} {
 		switch {
 		case has == nil:
-		case has.hasExactly(h.devices):
+		case has.takes(h):
 			return true, nil
 		default:
 			return false, &BusyError{Claim: claim, Name: h.holder.Name, Reserved: has.holder.Reserved}
 		}
 	}
-	for _, id := range h.devices {
-		if holders := l.holders(id); len(holders) > 0 {
-			return false, &ConflictError{Device: id, Claim: h.holder.Name, Holder: holders[0]}
+	for _, p := range h.devices {
+		if holders := l.holders(p.id); len(holders) > 0 {
+			return false, &ConflictError{Device: p.id, Claim: h.holder.Name, Holder: holders[0]}
 		}
 	}
 	return false, nil
