@@ -165,13 +165,7 @@ func (f *field) classKey(c *cell, types [][]byte) string {
 		key = binary.AppendUvarint(key, uint64(len(types[d])))
 		key = append(key, types[d]...)
 		for _, each := range f.offers[d].sets {
-			state := f.stocks.sets[each.set]
-			key = append(key, flag(state.used))
-			for _, group := range state.groups {
-				key = binary.AppendUvarint(key, uint64(len(group)))
-				key = append(key, group...)
-			}
-			key = append(key, 0xff)
+			key = f.stocks.sets[each.set].Append(key)
 		}
 	}
 	return string(key)

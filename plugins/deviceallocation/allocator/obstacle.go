@@ -49,7 +49,7 @@ func (s *surveyor) obstacle(alternative *problem.Alternative, d *device.Device, 
 	if d.Unsupported != "" {
 		return featureObstacle
 	}
-	if len(d.SkipNodeOperations) > 0 && !s.node.OptionalNodeOperations {
+	if len(d.SkipNodeOperations) > 0 && !s.node.SkipsNodeOperations {
 		return nodeObstacle
 	}
 	if demands.misfit[alternative.Index] {
@@ -80,7 +80,7 @@ func (s *surveyor) shortage(alternative *problem.Alternative, demands *demands) 
 	if offer.shareable && slices.ContainsFunc(offer.shares[alternative.Index], lacks) {
 		return exhaustedObstacle
 	}
-	if !offer.charged && slices.ContainsFunc(offer.sets, func(d setDraw) bool { return !s.stocks.sets[d.set].admits(d.groups) }) {
+	if !offer.charged && slices.ContainsFunc(offer.sets, func(d setDraw) bool { return !s.stocks.sets[d.set].Admits(d.groups) }) {
 		return groupsObstacle
 	}
 	return noObstacle

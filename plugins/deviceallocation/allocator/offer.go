@@ -23,7 +23,7 @@ type stocks struct {
 	kindNames map[string]int
 	// sets are the counter sets, blocks what is always looked at together: the
 	// counters of a set, or the capacities of a device.
-	sets   []compatibility
+	sets   []inventory.Compatibility
 	blocks []block
 }
 
@@ -138,7 +138,7 @@ func (s *surveyor) unfit(g *group, alternative *problem.Alternative, d *device.D
 
 // offer works out what a device draws on; nil if on nothing.
 func (s *surveyor) offer(d *device.Device, amounts []capacity.Amounts) *offer {
-	o := &offer{shareable: s.shareable(d), own: -1}
+	o := &offer{shareable: d.AllowMultiple, own: -1}
 	if counters := s.pool.Counters; counters != nil {
 		s.addCounters(o, counters, d)
 	}
@@ -169,9 +169,6 @@ func (s *surveyor) addCounters(o *offer, counters *inventory.Counters, d *device
 			o.counters = append(o.counters, draw{stock: s.pool.first + each.Counter, amount: each.Amount})
 		}
 	}
-	if !s.problem.Features.CompatibilityGroups {
-		return
-	}
 	for _, each := range counters.Groups(d) {
 		o.sets = append(o.sets, setDraw{set: s.pool.firstSet + each.Set, groups: each.Groups})
 	}
@@ -198,11 +195,7 @@ func (s *surveyor) openCounters(counters *inventory.Counters) {
 		s.stocks.blocks[len(s.stocks.blocks)-1].n++
 	}
 	for set := range counters.Sets() {
-		var state compatibility
-		for _, groups := range s.pool.usage.Groups(counters, set) {
-			state = state.with(groups)
-		}
-		s.stocks.sets = append(s.stocks.sets, state)
+		s.stocks.sets = append(s.stocks.sets, s.pool.usage.Groups(counters, set))
 	}
 }
 

@@ -63,12 +63,7 @@ func (s *search) appendState(key []byte, d int) []byte {
 	}
 	key = append(key, 0xff)
 	for _, each := range o.sets {
-		state := s.sets[each.set]
-		key = append(key, flag(state.used))
-		for _, group := range state.groups {
-			key = append(key, group...)
-			key = append(key, 0xff)
-		}
+		key = s.sets[each.set].Append(key)
 	}
 	if o.own >= 0 {
 		b := s.stocks.blocks[o.own]

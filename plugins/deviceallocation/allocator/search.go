@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
@@ -24,7 +25,7 @@ type search struct {
 	// left and sets are what is left of the stocks; opened counts, for each
 	// cell, the devices taken there.
 	left     []int64
-	sets     []compatibility
+	sets     []inventory.Compatibility
 	opened   []int
 	residues residues
 	// chosen has, for each request, the alternative decided upon, or nil.
@@ -62,7 +63,7 @@ type pick struct {
 	// cost is what it has added.
 	cost int64
 	// sets are the states of the counter sets before, parallel to offer.sets.
-	sets []compatibility
+	sets []inventory.Compatibility
 }
 
 func newSearch(ctx context.Context, f *field) *search {

@@ -14,9 +14,9 @@ type Node struct {
 	View *inventory.NodeView
 	// Usage tells which devices are held.
 	Usage Usage
-	// OptionalNodeOperations says that the kubelet can do without a plugin for
+	// SkipsNodeOperations says that the kubelet can do without a plugin for
 	// devices whose slice says so (KEP-5945).
-	OptionalNodeOperations bool
+	SkipsNodeOperations bool
 }
 
 // Usage looks up what is held in a pool; *ledger.Snapshot implements it.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/capacity"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
@@ -79,14 +78,10 @@ func (s *surveyor) add(d *device.Device) error {
 // from the time before it could be shared.
 func (s *surveyor) inUse(d *device.Device) bool {
 	name := d.ID.Device
-	if s.options.Compatible || s.shareable(d) {
+	if s.options.Compatible || d.AllowMultiple {
 		return s.pool.usage.Exclusive(name)
 	}
 	return s.pool.usage.Held(name)
-}
-
-func (f *field) shareable(d *device.Device) bool {
-	return f.problem.Features.ConsumableCapacity && capacity.Shareable(d.Spec)
 }
 
 // matches asks all selectors of an alternative and counts the answer.

@@ -6,6 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
@@ -93,7 +94,7 @@ func (s *search) fits(alternative *problem.Alternative, d int) bool {
 			}
 		}
 		for _, each := range o.sets {
-			if !s.sets[each.set].admits(each.groups) {
+			if !s.sets[each.set].Admits(each.groups) {
 				return false
 			}
 		}
@@ -169,20 +170,20 @@ func (s *search) release(r int) {
 
 // draw takes from the stocks what the device needs, and returns what undraw
 // needs to know.
-func (s *search) draw(alternative *problem.Alternative, d int) []compatibility {
+func (s *search) draw(alternative *problem.Alternative, d int) []inventory.Compatibility {
 	o := &s.offers[d]
 	if o.cell < 0 {
 		return nil
 	}
 	s.opened[o.cell]++
-	var before []compatibility
+	var before []inventory.Compatibility
 	if s.chargesCounters(d) {
 		for _, each := range o.counters {
 			s.left[each.stock] -= each.amount
 		}
 		for _, each := range o.sets {
 			before = append(before, s.sets[each.set])
-			s.sets[each.set] = s.sets[each.set].with(each.groups)
+			s.sets[each.set] = s.sets[each.set].Add(each.groups)
 		}
 	}
 	if o.shareable {

@@ -7,8 +7,9 @@ import resourceapi "k8s.io/api/resource/v1"
 type Feature string
 
 // The features that a device, request or claim can ask for and that are refused
-// while their gate is off. NodeAllocatableResources is always refused: this
-// version would understand it by half.
+// while their gate is off. With NodeAllocatableResources it is the other way
+// round: without its gate such devices are ordinary ones, with it they would have
+// to be accounted for in a way that is closed to plugins.
 const (
 	PartitionableDevices     Feature = "partitionable devices"
 	ConsumableCapacity       Feature = "consumable capacity"
@@ -22,7 +23,7 @@ const (
 )
 
 // unsupportedFeature returns the first feature of a device that keeps it from
-// being allocated, or "": one whose gate is off. The order is fixed so that
+// being allocated, or "". The order is fixed so that
 // equal devices are always refused with the same words.
 //
 // Two features are not in here, because without them devices keep their older
@@ -36,7 +37,7 @@ func unsupportedFeature(slice *resourceapi.ResourceSlice, spec *resourceapi.Devi
 		return BindingConditions
 	case !features.OptionalNodeOperations && len(slice.Spec.SkipNodeOperations) > 0:
 		return OptionalNodeOperations
-	case len(spec.NodeAllocatableResources) > 0:
+	case features.NodeAllocatableResources && len(spec.NodeAllocatableResources) > 0:
 		return NodeAllocatableResources
 	}
 	return ""

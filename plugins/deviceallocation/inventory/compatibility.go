@@ -1,6 +1,9 @@
 package inventory
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Compatibility is what devices that draw from one counter set have in common:
 // the intersection of their compatibility groups (KEP-5963). The zero value has
@@ -51,4 +54,20 @@ func (c Compatibility) Add(groups []string) Compatibility {
 		}
 	}
 	return Compatibility{members: true, groups: common}
+}
+
+// Append adds an unambiguous encoding of the state to key and returns it.
+func (c Compatibility) Append(key []byte) []byte {
+	switch {
+	case !c.members:
+		return append(key, 'n')
+	case c.mixed:
+		return append(key, 'm')
+	}
+	key = binary.AppendUvarint(append(key, 'g'), uint64(len(c.groups)))
+	for _, group := range c.groups {
+		key = binary.AppendUvarint(key, uint64(len(group)))
+		key = append(key, group...)
+	}
+	return key
 }

@@ -66,6 +66,9 @@ type NodePool struct {
 	// Counters are those of the whole pool: devices on other nodes draw from
 	// them as well. It is nil if there are none, or if there is a Fault.
 	Counters *Counters
+	// BindingConditions is set if a device has some, in a slice that targets the
+	// node: kube-scheduler then tries all other pools first.
+	BindingConditions bool
 }
 
 // Device returns the device with the given name, or nil. If several devices
@@ -157,7 +160,13 @@ func (p *Pool) nodePool(reached *reach, next func() uint64) *NodePool {
 	if len(reached.devices) == len(p.Devices) {
 		return p.whole
 	}
-	return &NodePool{ID: p.ID, Epoch: next(), Devices: reached.devices, Counters: p.Counters}
+	return &NodePool{ID: p.ID, Epoch: next(), Devices: reached.devices, Counters: p.Counters, BindingConditions: p.conditional(reached.targeted)}
+}
+
+// conditional reports whether a device in one of the publications has binding
+// conditions.
+func (p *Pool) conditional(publications []int) bool {
+	return slices.ContainsFunc(publications, func(i int) bool { return p.publications[i].conditional })
 }
 
 // nodeNames visits each node name that the pool uses, each once, in the order

@@ -18,6 +18,8 @@ type publication struct {
 	// targets has one entry for the whole slice, or one per device.
 	targets   []target
 	perDevice bool
+	// conditional is set if a device has binding conditions.
+	conditional bool
 }
 
 // publish compiles a slice. old is what it was compiled to before, or nil: what
@@ -40,6 +42,7 @@ func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintR
 		p.devices[i] = device.New(slice, i, taints, features)
 		changed = true
 	}
+	p.conditional = slices.ContainsFunc(p.devices, func(d *device.Device) bool { return len(d.Spec.BindingConditions) > 0 })
 	switch {
 	case !changed:
 		return old

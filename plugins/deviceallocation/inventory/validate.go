@@ -36,7 +36,10 @@ func newPool(id device.PoolID, publications []*publication, features device.Feat
 	if p.Fault == nil && len(p.duplicates) > 0 {
 		p.Fault = p.duplicateFault(p.duplicates[0])
 	}
-	p.whole = &NodePool{ID: id, Epoch: p.Epoch, Fault: p.everywhere}
+	p.whole = &NodePool{
+		ID: id, Epoch: p.Epoch, Fault: p.everywhere,
+		BindingConditions: slices.ContainsFunc(publications, func(p *publication) bool { return p.conditional }),
+	}
 	if p.everywhere == nil {
 		p.Counters = newCounters(p, features.CompatibilityGroups)
 		p.whole.Devices, p.whole.Counters = p.Devices, p.Counters
