@@ -165,6 +165,8 @@ func (s *search) explainAlternative(alternative *problem.Alternative) *Rejection
 		return nil
 	case tally.Refused == tally.Matching:
 		rejection.Cause = Refused
+	case tally.NodeOperations == tally.Matching:
+		rejection.Cause = NodeOperations
 	case tally.InUse == tally.Matching:
 		rejection.Cause = InUse
 	case tally.Tainted > 0 && tally.Tainted == tally.Matching-tally.InUse:
@@ -194,6 +196,8 @@ func (s *search) obstacles(alternative *problem.Alternative, tally *Tally) (usab
 			if tally.Feature == "" {
 				tally.Feature = group.feature
 			}
+		case group.kubelet:
+			tally.NodeOperations += n
 		case group.inUse && !alternative.Admin:
 			tally.InUse += n
 		case group.taints != nil && device.UntoleratedTaint(group.taints.Taints, alternative.Tolerations) != nil:

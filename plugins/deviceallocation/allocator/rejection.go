@@ -21,6 +21,9 @@ const (
 	NoMatch
 	// Refused: the matching devices use a feature that this version refuses.
 	Refused
+	// NodeOperations: the matching devices need a kubelet that can leave
+	// operations out, which the node has not declared.
+	NodeOperations
 	// InUse: matching devices exist and are held by other claims.
 	InUse
 	// Tainted: what is free has taints that the request does not tolerate.
@@ -76,7 +79,7 @@ type Tally struct {
 	Wanted, Seen, Matching int
 	// The following count matching devices, each device once, at the first
 	// obstacle in this order.
-	Refused, InUse, Tainted, WithoutAttribute int
+	Refused, NodeOperations, InUse, Tainted, WithoutAttribute int
 	// Feature is a feature for which a device was refused, Taint a taint that
 	// is not tolerated: the first found in the order of devices.
 	Feature device.Feature

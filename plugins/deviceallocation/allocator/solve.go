@@ -14,6 +14,9 @@ type Node struct {
 	View *inventory.NodeView
 	// Usage tells which devices are held.
 	Usage Usage
+	// SkipsNodeOperations says that the node can use devices for which kubelet
+	// has something to leave out (KEP-5945).
+	SkipsNodeOperations bool
 }
 
 // Usage looks up what is held in a pool; *ledger.Snapshot implements it.

@@ -69,6 +69,8 @@ type group struct {
 	cost   []int64 // for each alternative
 	// obstacle to the use of the group, for explanations
 	feature device.Feature
+	// kubelet says that the node's kubelet does not know what the devices need.
+	kubelet bool
 	taints  *device.Device // a device that shows the taints
 }
 
@@ -76,7 +78,7 @@ type group struct {
 func survey(ctx context.Context, p *problem.Problem, node Node, options Options) (*field, error) {
 	f := &field{problem: p, tallies: make([]Tally, len(p.Alternatives))}
 	f.flatten()
-	surveyor := surveyor{field: f, ctx: ctx, options: options, known: make(map[string]int)}
+	surveyor := surveyor{field: f, ctx: ctx, options: options, known: make(map[string]int), skipsNodeOperations: node.SkipsNodeOperations}
 	for _, pool := range node.View.Pools {
 		if pool.Fault != nil {
 			f.faults = append(f.faults, pool.Fault)

@@ -17,11 +17,13 @@ type surveyor struct {
 	options Options
 	known   map[string]int // group by key
 	key     []byte         // scratch space
+	// skipsNodeOperations is that of the Node.
+	skipsNodeOperations bool
 }
 
 // add looks at one device, the next in the canonical order.
 func (s *surveyor) add(d *device.Device, inUse bool) error {
-	g := group{inUse: inUse, feature: d.Unsupported}
+	g := group{inUse: inUse, feature: d.Unsupported, kubelet: len(d.SkipNodeOperations) > 0 && !s.skipsNodeOperations}
 	alternatives := s.problem.Alternatives
 	g.matches = make([]bool, len(alternatives))
 	matched := false
@@ -117,7 +119,7 @@ func (s *surveyor) valueFor(constraint int, g *group, d *device.Device) (device.
 }
 
 func (s *surveyor) usable(alternative *problem.Alternative, g *group, d *device.Device) bool {
-	if g.feature != "" || g.inUse && !alternative.Admin {
+	if g.feature != "" || g.kubelet || g.inUse && !alternative.Admin {
 		return false
 	}
 	if len(d.Taints) > 0 && device.UntoleratedTaint(d.Taints, alternative.Tolerations) != nil {
@@ -137,7 +139,7 @@ func (s *surveyor) usable(alternative *problem.Alternative, g *group, d *device.
 // encode writes the group's key into the scratch space.
 func (s *surveyor) encode(g *group) []byte {
 	key := s.key[:0]
-	key = append(key, flag(g.inUse), flag(g.taints != nil))
+	key = append(key, flag(g.inUse)|flag(g.kubelet)<<1, flag(g.taints != nil))
 	key = append(key, g.feature...)
 	for i := range g.matches {
 		key = append(key, flag(g.matches[i])|flag(g.usable[i])<<1)

@@ -24,6 +24,10 @@ type Device struct {
 	Taints []resourceapi.DeviceTaint
 	// Reach says from which nodes the device can be used.
 	Reach Reach
+	// SkipNodeOperations is what kubelet need not do for the device, as its slice
+	// says; if it is not empty, only a node whose kubelet knows the field can use
+	// the device (KEP-5945). Nobody may change it.
+	SkipNodeOperations []resourceapi.SkipNodeOperation
 	// Unsupported names the feature that makes this version refuse the device;
 	// it is empty for a device that can be allocated.
 	Unsupported Feature
@@ -47,14 +51,15 @@ type Reach struct {
 func New(slice *resourceapi.ResourceSlice, index int, taints []resourceapi.DeviceTaint) *Device {
 	spec := &slice.Spec.Devices[index]
 	return &Device{
-		ID:          NewID(slice.Spec.Driver, slice.Spec.Pool.Name, spec.Name),
-		Slice:       slice.Name,
-		Index:       index,
-		Spec:        spec,
-		Taints:      taints,
-		Reach:       reachOf(slice, spec),
-		Unsupported: unsupportedFeature(slice, spec),
-		Malformed:   malformed(spec),
+		ID:                 NewID(slice.Spec.Driver, slice.Spec.Pool.Name, spec.Name),
+		Slice:              slice.Name,
+		Index:              index,
+		Spec:               spec,
+		Taints:             taints,
+		Reach:              reachOf(slice, spec),
+		SkipNodeOperations: slice.Spec.SkipNodeOperations,
+		Unsupported:        unsupportedFeature(spec),
+		Malformed:          malformed(spec),
 	}
 }
 

@@ -21,16 +21,12 @@ const (
 // unsupportedFeature returns the first feature of a device that this version
 // cannot allocate, or "". The order is fixed so that equal devices are always
 // refused with the same words.
-func unsupportedFeature(slice *resourceapi.ResourceSlice, spec *resourceapi.Device) Feature {
+func unsupportedFeature(spec *resourceapi.Device) Feature {
 	switch {
 	case len(spec.ConsumesCounters) > 0:
 		return PartitionableDevices
 	case spec.AllowMultipleAllocations != nil && *spec.AllowMultipleAllocations:
 		return ConsumableCapacity
-	case len(spec.BindingConditions) > 0 || len(spec.BindingFailureConditions) > 0:
-		return BindingConditions
-	case len(slice.Spec.SkipNodeOperations) > 0:
-		return OptionalNodeOperations
 	case len(spec.NodeAllocatableResources) > 0:
 		return NodeAllocatableResources
 	}

@@ -73,6 +73,11 @@ func devices(p *problem.Problem, picks []allocator.Pick) []resourceapi.DeviceReq
 			// Eviction decides by the tolerations in the result, not by those in
 			// the request.
 			Tolerations: slices.Clone(alternative.Tolerations),
+			// What the scheduler waits for, and what kubelet leaves out, must not
+			// change when the driver publishes the device anew.
+			BindingConditions:        slices.Clone(pick.Device.Spec.BindingConditions),
+			BindingFailureConditions: slices.Clone(pick.Device.Spec.BindingFailureConditions),
+			SkipNodeOperations:       slices.Clone(pick.Device.SkipNodeOperations),
 		}
 		if alternative.Admin {
 			results[i].AdminAccess = ptr.To(true)
