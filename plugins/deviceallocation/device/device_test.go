@@ -145,13 +145,6 @@ func TestUnsupported(t *testing.T) {
 		}, want: device.PartitionableDevices},
 		"shareable":            {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.AllowMultipleAllocations = ptr.To(true) }, want: device.ConsumableCapacity},
 		"explicitly exclusive": {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.AllowMultipleAllocations = ptr.To(false) }},
-		"binding conditions":   {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.BindingConditions = []string{"ready"} }, want: device.BindingConditions},
-		"failure conditions": {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
-			d.BindingFailureConditions = []string{"broken"}
-		}, want: device.BindingConditions},
-		"without kubelet": {change: func(s *resourceapi.ResourceSlice, _ *resourceapi.Device) {
-			s.Spec.SkipNodeOperations = []resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationAll}
-		}, want: device.OptionalNodeOperations},
 		"memory of the node": {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
 			d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{corev1.ResourceMemory: {}}
 		}, want: device.NodeAllocatableResources},

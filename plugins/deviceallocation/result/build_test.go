@@ -55,7 +55,7 @@ func solve(t *testing.T, classes []*builders.ClassBuilder, slices []*builders.Sl
 		pools.SetSlice(slice.Obj())
 	}
 	view := pools.Snapshot().Node(builders.Node(nodeName, "zone", "a", "rack", "7"))
-	solution, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: ledger.New().Snapshot()}, allocator.Options{})
+	solution, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: ledger.New().Snapshot(), SkipsNodeOperations: true}, allocator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +95,41 @@ func TestDevices(t *testing.T) {
 		if diff := cmp.Diff(want[i], got[i].Devices.Results); diff != "" {
 			t.Errorf("claim %d (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// TestConditionsAndOperations: what is waited for, and what kubelet leaves out,
+// is copied from device and slice. The results share nothing with these.
+func TestConditionsAndOperations(t *testing.T) {
+	device := builders.Device("gpu").Conditions([]string{"attached", "ready"}, []string{"broken"})
+	classes := []*builders.ClassBuilder{builders.Class("gpu")}
+	claim := builders.Claim("claim", builders.Request("r", "gpu"))
+	for name, slice := range map[string]*builders.SliceBuilder{
+		"with kubelet":    builders.Slice(driver, "pool").OnNode(nodeName).Devices(device),
+		"without kubelet": builders.Slice(driver, "pool").OnNode(nodeName).Devices(device).SkipNodeOperations(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, solution := solve(t, classes, []*builders.SliceBuilder{slice}, claim)
+			for range 2 {
+				got, err := result.Build(p, solution, nodeName)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := []resourceapi.DeviceRequestAllocationResult{{
+					Request: "r", Driver: driver, Pool: "pool", Device: "gpu",
+					BindingConditions: []string{"attached", "ready"}, BindingFailureConditions: []string{"broken"},
+					SkipNodeOperations: slice.Obj().Spec.SkipNodeOperations,
+				}}
+				if diff := cmp.Diff(want, got[0].Devices.Results); diff != "" {
+					t.Fatalf("results (-want +got):\n%s", diff)
+				}
+				r := &got[0].Devices.Results[0]
+				r.BindingConditions[0], r.BindingFailureConditions[0] = "changed", "changed"
+				if len(r.SkipNodeOperations) > 0 {
+					r.SkipNodeOperations[0] = "changed"
+				}
+			}
+		})
 	}
 }
 
