@@ -25,7 +25,7 @@ func published(change func(*resourceapi.ResourceSlice, *resourceapi.Device)) *de
 		Devices:  []resourceapi.Device{{Name: "gpu-0"}},
 	}}
 	change(slice, &slice.Spec.Devices[0])
-	return device.New(slice, 0, nil)
+	return device.New(slice, 0, nil, device.AllFeatures())
 }
 
 func withAttributes(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) *device.Device {
@@ -64,23 +64,32 @@ func TestAttribute(t *testing.T) {
 		attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute
 		asked      resourceapi.FullyQualifiedName
 		want       string
-		missing    bool
+		scalars    bool // list-type attributes are off
 	}{
 		"fully qualified":            {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"other.example.com/model": text("x")}, asked: "other.example.com/model", want: "x"},
 		"bare, of the driver":        {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("x")}, asked: driver + "/model", want: "x"},
-		"bare, of another domain":    {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("x")}, asked: "other.example.com/model", missing: true},
+		"bare, of another domain":    {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("x")}, asked: "other.example.com/model"},
 		"the qualified entry wins":   {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("bare"), driver + "/model": text("full")}, asked: driver + "/model", want: "full"},
-		"absent":                     {asked: driver + "/model", missing: true},
+		"absent":                     {asked: driver + "/model"},
 		"name without a domain":      {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("x")}, asked: "model", want: "x"},
-		"a list is no scalar":        {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {StringValues: []string{"x"}}}, asked: driver + "/model", missing: true},
-		"a type from the future":     {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {}}, asked: driver + "/model", missing: true},
+		"a list has its values once": {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {StringValues: []string{"x", "y", "x"}}}, asked: driver + "/model", want: "x y"},
+		"a list of numbers":          {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"n": {IntValues: []int64{2, 1}}}, asked: driver + "/n", want: "2 1"},
+		"a list of booleans":         {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"b": {BoolValues: []bool{true, false}}}, asked: driver + "/b", want: "true false"},
+		"a list of versions":         {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"v": {VersionValues: []string{"1.0.0"}}}, asked: driver + "/v", want: "1.0.0"},
+		"an empty list":              {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"n": {IntValues: []int64{}}}, asked: driver + "/n"},
+		"a list without lists":       {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {StringValues: []string{"x"}}}, asked: driver + "/model", scalars: true},
+		"a type from the future":     {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {}}, asked: driver + "/model"},
 		"numbers are written plain":  {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"n": {IntValue: ptr.To(int64(-7))}}, asked: driver + "/n", want: "-7"},
 		"booleans are written plain": {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"b": {BoolValue: ptr.To(true)}}, asked: driver + "/b", want: "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			value, ok := withAttributes(tc.attributes).Attribute(tc.asked)
-			if ok == tc.missing || ok && value.String() != tc.want {
-				t.Errorf("got %q, %v", value, ok)
+			attribute, _ := withAttributes(tc.attributes).Attribute(tc.asked)
+			got := ""
+			for _, value := range device.AppendValues(nil, attribute, !tc.scalars) {
+				got += value.String() + " "
+			}
+			if strings.TrimSpace(got) != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

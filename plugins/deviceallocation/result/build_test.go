@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/ptr"
 
@@ -29,7 +30,7 @@ const (
 func allocate(t *testing.T, classes []*builders.ClassBuilder, slices []*builders.SliceBuilder, claims ...*builders.ClaimBuilder) ([]resourceapi.AllocationResult, error) {
 	t.Helper()
 	p, solution := solve(t, classes, slices, claims...)
-	return result.Build(p, solution, nodeName)
+	return result.Build(p, solution, nodeName, uuid.NewUUID)
 }
 
 // solve allocates on a node with labels zone=a and rack=7.
@@ -39,23 +40,25 @@ func solve(t *testing.T, classes []*builders.ClassBuilder, slices []*builders.Sl
 	for _, claim := range claims {
 		objects = append(objects, claim.Obj())
 	}
-	p, err := problem.Build(objects, func(name string) (*resourceapi.DeviceClass, error) {
+	getter := func(name string) (*resourceapi.DeviceClass, error) {
 		for _, class := range classes {
 			if class.Obj().Name == name {
 				return class.Obj(), nil
 			}
 		}
 		return nil, fmt.Errorf("class %s not found", name)
-	}, selector.NewCompiler(cel.Features{}))
+	}
+	p, err := problem.Build(objects, problem.Source{Classes: getter, Compiler: selector.NewCompiler(cel.Features{}), Features: device.AllFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pools := inventory.New()
+	pools := inventory.New(device.AllFeatures())
 	for _, slice := range slices {
 		pools.SetSlice(slice.Obj())
 	}
-	view := pools.Snapshot().Node(builders.Node(nodeName, "zone", "a", "rack", "7"))
-	solution, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: ledger.New().Snapshot(), SkipsNodeOperations: true}, allocator.Options{})
+	snapshot := pools.Snapshot()
+	view := snapshot.Node(builders.Node(nodeName, "zone", "a", "rack", "7"))
+	solution, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: ledger.New().Snapshot(snapshot), SkipsNodeOperations: true}, allocator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
