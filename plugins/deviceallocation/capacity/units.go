@@ -20,8 +20,10 @@ const (
 // absurd says whether a quantity has so many digits, or such an exponent, that
 // it must not be added or compared.
 func absurd(q resource.Quantity) bool {
-	if _, ok := q.AsInt64(); ok && !q.IsZero() {
-		return false
+	if !q.IsZero() { // AsInt64 appends the zeros of 0e1000000000 one by one
+		if _, ok := q.AsInt64(); ok {
+			return false
+		}
 	}
 	d := q.AsDec() // of a copy; the original is not converted
 	return d.Scale() < -largest || d.Scale() > largest || d.UnscaledBig().BitLen() > largest*10/3
