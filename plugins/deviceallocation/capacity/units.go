@@ -59,13 +59,10 @@ func (u units) up() int64 {
 
 // inUnits counts a quantity that is not absurd in units of 10^scale.
 func inUnits(q resource.Quantity, scale int) units {
-	if q.IsZero() {
-		return units{exact: true, inRange: true}
-	}
-	if n, ok := q.AsInt64(); ok && scale <= 0 && scale >= nano {
-		if n, ok := shift(n, -scale); ok {
-			return units{floor: n, exact: true, inRange: true}
-		}
+	// ScaledValue rounds and overflows without a word, but costs little.
+	n := q.ScaledValue(resource.Scale(scale))
+	if q.Cmp(*resource.NewScaledQuantity(n, resource.Scale(scale))) == 0 {
+		return units{floor: n, exact: true, inRange: true}
 	}
 	d := q.AsDec()
 	quotient, remainder := new(big.Int).Set(d.UnscaledBig()), new(big.Int)
@@ -86,17 +83,6 @@ func inUnits(q resource.Quantity, scale int) units {
 		u.floor = math.MaxInt64
 	}
 	return u
-}
-
-// shift appends zeros to a number if that leaves it within int64.
-func shift(n int64, zeros int) (int64, bool) {
-	for range zeros {
-		if n > math.MaxInt64/10 || n < math.MinInt64/10 {
-			return 0, false
-		}
-		n *= 10
-	}
-	return n, true
 }
 
 func power(exponent int64) *big.Int {
