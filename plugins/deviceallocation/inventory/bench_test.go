@@ -26,7 +26,7 @@ func nodeSlice(node, versionNumber int) *resourceapi.ResourceSlice {
 }
 
 func fullInventory(nodes, sharedPools int) *Inventory {
-	inventory := New()
+	inventory := New(device.AllFeatures())
 	for i := range nodes {
 		inventory.SetSlice(nodeSlice(i, 1))
 	}
@@ -86,7 +86,7 @@ func BenchmarkInitialLoad(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		inventory := New()
+		inventory := New(device.AllFeatures())
 		for _, slice := range slices {
 			inventory.SetSlice(slice)
 		}

@@ -29,7 +29,7 @@ type cluster struct {
 func newCluster(c choices) *cluster {
 	return &cluster{
 		choices:   c,
-		inventory: New(),
+		inventory: New(device.AllFeatures()),
 		oracle:    oracle{slices: make(map[string]*resourceapi.ResourceSlice), rules: make(map[string]*resourceapi.DeviceTaintRule)},
 		nodes:     []*corev1.Node{newNode("worker-0", "a"), newNode("worker-1", "b"), newNode("worker-2", "")},
 		contents:  make(map[string]string),
