@@ -19,15 +19,19 @@ const (
 	AgainstPolicy Why = "is not given in this amount by the request policy"
 	// AboveValue: one allocation would take more than all that there is.
 	AboveValue Why = "is smaller than what is requested"
-	// MalformedPolicy: the request policy has steps but no minimum to count
-	// them from, steps that lead nowhere, or absurd quantities.
-	MalformedPolicy Why = "has a malformed request policy"
+	// Malformed: the driver published a request policy with steps but without
+	// a minimum to count them from, with steps that lead nowhere, or quantities
+	// far beyond what the API means to allow.
+	Malformed Why = "is published with quantities or a request policy that make no sense"
 	// NotRepresentable: the amount, or what it is rounded up to, is outside of
 	// the numbers with which steps are counted.
 	NotRepresentable Why = "is requested in an amount that cannot be represented"
 	// Negative: the amount to be consumed would be below zero.
 	Negative Why = "would be consumed in a negative amount"
 )
+
+// fatal says whether the stock allocator gives up on the claim.
+func (w Why) fatal() bool { return w == NotRepresentable || w == Negative }
 
 // Misfit means that this device does not suit the request, however little of
 // it is in use. Other devices may.
@@ -50,8 +54,8 @@ func (m *Misfit) Error() string {
 // up on the claim instead of looking at other devices.
 type InvalidError struct {
 	Capacity resourceapi.QualifiedName
-	// Amount is the requested amount or, where nothing is requested, the
-	// published one.
+	// Amount is the requested amount or, where nothing or too little is
+	// requested, the published one that takes its place.
 	Amount resource.Quantity
 	Why    Why
 }
