@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 )
 
 // TestOrderOfEvents gives each set of events in every order, once with a single

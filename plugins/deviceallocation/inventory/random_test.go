@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 )
 
 // choices makes decisions: a seeded generator, or the input of a fuzzer.
