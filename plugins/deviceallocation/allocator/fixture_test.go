@@ -73,14 +73,15 @@ func (c *cluster) class(name string) (*resourceapi.DeviceClass, error) {
 }
 
 func (c *cluster) view() allocator.Node {
-	slices, claims := inventory.New(), ledger.New()
+	slices, claims := inventory.New(device.AllFeatures()), ledger.New()
 	for _, slice := range c.slices {
 		slices.SetSlice(slice)
 	}
 	for _, claim := range c.allocated {
 		claims.Observe(claim)
 	}
-	return allocator.Node{View: slices.Snapshot().Node(c.node), Usage: claims.Snapshot()}
+	devices := slices.Snapshot()
+	return allocator.Node{View: devices.Node(c.node), Usage: claims.Snapshot(devices)}
 }
 
 func (c *cluster) problem(t testing.TB) *problem.Problem {

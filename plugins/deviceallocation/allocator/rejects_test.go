@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
@@ -51,11 +52,11 @@ func TestSolveRejects(t *testing.T) {
 		"refused": {
 			cluster: newCluster(slicesOf(gpus(1, func(_ int, d *builders.DeviceBuilder) {
 				d.With(func(d *resourceapi.Device) {
-					d.BindingConditions, d.BindingFailureConditions = []string{"attached"}, []string{"failed"}
+					d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{corev1.ResourceMemory: {}}
 				})
 			})), builders.Claim("claim", gpu)),
 			cause: allocator.Refused,
-			tally: allocator.Tally{Wanted: 1, Seen: 1, Matching: 1, Refused: 1, Feature: device.BindingConditions},
+			tally: allocator.Tally{Wanted: 1, Seen: 1, Matching: 1, Refused: 1, Feature: device.NodeAllocatableResources},
 		},
 		"attribute missing": {
 			cluster:   newCluster(slicesOf(gpus(2, nil)), builders.Claim("claim", gpu).MatchAttribute(numaAttribute)),

@@ -26,6 +26,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/objective"
@@ -160,7 +161,7 @@ func (c *scenario) class(name string) (*resourceapi.DeviceClass, error) {
 // decide words what happens on each node.
 func (c *scenario) decide(t *testing.T) string {
 	t.Helper()
-	devices, holders := inventory.New(), ledger.New()
+	devices, holders := inventory.New(device.AllFeatures()), ledger.New()
 	for _, rule := range c.rules {
 		devices.SetTaintRule(rule)
 	}
@@ -181,7 +182,7 @@ func (c *scenario) decide(t *testing.T) string {
 	var text strings.Builder
 	solutions := make([]*allocator.Solution, len(c.nodes))
 	for i, node := range c.nodes {
-		offer := allocator.Node{View: devices.Snapshot().Node(node), Usage: holders.Snapshot()}
+		offer := allocator.Node{View: devices.Snapshot().Node(node), Usage: holders.Snapshot(devices.Snapshot())}
 		solution, err := allocator.Solve(context.Background(), p, offer, allocator.Options{Objective: objective.BestFit{}, StepBudget: 1000})
 		var rejection *allocator.Rejection
 		switch {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
@@ -50,12 +51,12 @@ func solve(t *testing.T, classes []*builders.ClassBuilder, slices []*builders.Sl
 	if err != nil {
 		t.Fatal(err)
 	}
-	pools := inventory.New()
+	pools := inventory.New(device.AllFeatures())
 	for _, slice := range slices {
 		pools.SetSlice(slice.Obj())
 	}
 	view := pools.Snapshot().Node(builders.Node(nodeName, "zone", "a", "rack", "7"))
-	solution, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: ledger.New().Snapshot()}, allocator.Options{})
+	solution, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: ledger.New().Snapshot(nil)}, allocator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
