@@ -27,8 +27,12 @@ const (
 // compiler is shared so that each expression is compiled once for all tests.
 var compiler = selector.NewCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
 
-// features is everything that is supported.
-var features = device.AllFeatures()
+// features is everything that is supported, and the one feature that is refused.
+var features = func() device.Features {
+	features := device.AllFeatures()
+	features.NodeAllocatableResources = true
+	return features
+}()
 
 // cluster is everything that decides about an allocation.
 type cluster struct {

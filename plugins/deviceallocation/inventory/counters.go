@@ -161,7 +161,7 @@ func merged(draws []Draw) []Draw {
 	kept := draws[:0]
 	for _, d := range draws {
 		if last := len(kept) - 1; last >= 0 && kept[last].Counter == d.Counter {
-			kept[last].Amount = addAmounts(kept[last].Amount, d.Amount)
+			kept[last].Amount = AddAmounts(kept[last].Amount, d.Amount)
 			continue
 		}
 		kept = append(kept, d)
@@ -213,8 +213,9 @@ func (c *Counters) Device(name device.Name) *device.Device {
 func newCounters(p *Pool, grouped bool) *Counters {
 	var sets []*resourceapi.CounterSet
 	for _, publication := range p.publications {
-		for i := range publication.slice.Spec.SharedCounters {
-			sets = append(sets, &publication.slice.Spec.SharedCounters[i])
+		published := publication.counterSets()
+		for i := range published {
+			sets = append(sets, &published[i])
 		}
 	}
 	if len(sets) == 0 {
@@ -247,9 +248,9 @@ func (c *Counters) addSet(number int, set *resourceapi.CounterSet) {
 	}
 }
 
-// addAmounts adds without overflow: what is too large or too small becomes the
+// AddAmounts adds without overflow: what is too large or too small becomes the
 // largest or smallest amount.
-func addAmounts(a, b int64) int64 {
+func AddAmounts(a, b int64) int64 {
 	sum := a + b
 	switch {
 	case a > 0 && b > 0 && sum < 0:

@@ -113,6 +113,34 @@ func (i *Inventory) DeleteSlice(slice *resourceapi.ResourceSlice) {
 	delete(i.slices, slice.Name)
 }
 
+// Displaces reports whether a device that draws from counters may change or go
+// away, or be published no longer, because of a slice that is about to be set or
+// deleted. Whoever has to know what such devices draw must find it out before.
+func (i *Inventory) Displaces(slice *resourceapi.ResourceSlice) bool {
+	if !i.features.PartitionableDevices {
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if old := i.slices[slice.Name]; old != nil && drawsCounters(old) {
+		return true
+	}
+	members := i.members[poolOf(slice)]
+	if members == nil {
+		return false
+	}
+	for _, m := range members.slices {
+		if m.slice.Spec.Pool.Generation < slice.Spec.Pool.Generation && drawsCounters(m.slice) {
+			return true
+		}
+	}
+	return false
+}
+
+func drawsCounters(slice *resourceapi.ResourceSlice) bool {
+	return slices.ContainsFunc(slice.Spec.Devices, func(d resourceapi.Device) bool { return len(d.ConsumesCounters) > 0 })
+}
+
 func (i *Inventory) remove(slice *resourceapi.ResourceSlice) {
 	id := poolOf(slice)
 	delete(i.members[id].slices, slice.Name)

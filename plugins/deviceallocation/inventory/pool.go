@@ -18,7 +18,8 @@ type Pool struct {
 	Epoch      uint64
 	Generation int64
 	// Have is the number of slices of the generation that have been published,
-	// Want how many there should be.
+	// Want how many there should be. Slices with compatibility groups do not
+	// count as published while that feature is off.
 	Have, Want int
 	// Fault is the first thing that is wrong with the pool, or nil. It makes
 	// the pool unusable everywhere, except for DuplicateDevice: that harms

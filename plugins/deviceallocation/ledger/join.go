@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
@@ -18,12 +19,20 @@ type claimPart struct {
 
 // join remembers what the device consumes as it is published.
 func (p *part) join(devices *inventory.Snapshot) {
-	if p.joined || devices == nil {
+	if p.joined {
 		return
 	}
-	if d := devices.Device(p.id); d != nil {
+	if d := publishedIn(devices, p.id); d != nil {
 		p.joined, p.drawn = true, d.Spec.ConsumesCounters
 	}
+}
+
+// before returns what the device consumed when the claim got it, for chargesOf.
+func (p *part) before() [][]resourceapi.DeviceCounterConsumption {
+	if len(p.drawn) == 0 {
+		return nil
+	}
+	return [][]resourceapi.DeviceCounterConsumption{p.drawn}
 }
 
 // refresh brings the snapshot up to date. Only pools are looked at that have
@@ -76,11 +85,7 @@ func (l *Ledger) newUsage(id device.PoolID) *PoolUsage {
 		return nil
 	}
 	usage := &PoolUsage{devices: make(map[device.Name]deviceUsage, len(l.pools[id]))}
-	if l.devices != nil {
-		if pool := l.devices.Pool(id); pool != nil {
-			usage.counters = pool.Counters
-		}
-	}
+	usage.counters = countersIn(l.devices, id)
 	for name, holders := range l.pools[id] {
 		usage.devices[name] = l.newDeviceUsage(holders)
 	}
@@ -96,9 +101,7 @@ func (l *Ledger) newDeviceUsage(holders map[types.UID]claimPart) deviceUsage {
 		usage.exclusive = usage.exclusive || part.exclusive
 		usage.shares = append(usage.shares, part.shares...)
 		usage.consumed = usage.consumed.Add(part.consumed())
-		if len(part.drawn) > 0 {
-			usage.drawn = append(usage.drawn, part.drawn)
-		}
+		usage.drawn = append(usage.drawn, part.before()...)
 	}
 	return usage
 }

@@ -6,7 +6,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 )
 
@@ -23,20 +22,23 @@ type Reservation struct {
 	Chosen *inventory.Snapshot
 }
 
-// Reserve holds the devices of all reservations, or of none. Reserving once
-// more what is reserved already, or what the claim was seen to be allocated
-// with meanwhile, changes nothing.
+// Reserve holds what all reservations ask for, or nothing. Reserving once more
+// what is reserved already, or what the claim was seen to be allocated with
+// meanwhile, changes nothing. devices is what is published at present.
 //
-// The error is a *ConflictError if another claim holds a device, also by a
-// reservation of the same call, and a *BusyError if the claim has other devices
-// already.
+// All reservations of a call are checked together, against what is held now:
+// an exclusive device must have no holder, a share needs enough capacity and
+// no exclusive holder, and a device that nobody holds yet needs enough counters
+// and compatible groups.
+//
+// The error is a *ConflictError if something is not left, also because of an
+// earlier reservation of the same call, and a *BusyError if the claim has other
+// devices already.
 func (l *Ledger) Reserve(devices *inventory.Snapshot, reservations []Reservation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	asked := make([]*holding, 0, len(reservations))
+	attempt := newAttempt(l, l.refresh(devices))
 	claims := make(map[types.UID]struct{}, len(reservations))
-	l.refresh(devices)
-	taken := make(map[device.ID]Holder)
 	for i := range reservations {
 		r := &reservations[i]
 		if r.Claim == "" {
@@ -47,30 +49,26 @@ func (l *Ledger) Reserve(devices *inventory.Snapshot, reservations []Reservation
 		}
 		claims[r.Claim] = struct{}{}
 		h := holdingOf(Holder{Claim: r.Claim, Name: r.Name, Reserved: true}, r.Allocation)
-		for _, p := range h.devices {
-			if other, found := taken[p.id]; found {
-				return &ConflictError{Device: p.id, Claim: r.Name, Holder: other}
-			}
-			taken[p.id] = h.holder
-			p.join(r.Chosen)
-		}
-		held, err := l.check(h)
+		held, err := l.has(h)
 		if err != nil {
 			return err
 		}
-		if !held {
-			asked = append(asked, h)
+		if held {
+			continue
+		}
+		if err := attempt.add(h, r.Chosen); err != nil {
+			return err
 		}
 	}
-	for _, h := range asked {
+	for _, h := range attempt.holdings {
 		l.take(l.reserved, h)
 	}
 	return nil
 }
 
-// check reports whether the claim has just what is asked for already, and an
-// error if it cannot have it.
-func (l *Ledger) check(h *holding) (held bool, err error) {
+// has reports whether the claim has just what is asked for already, and an
+// error if it has something else.
+func (l *Ledger) has(h *holding) (held bool, err error) {
 	claim := h.holder.Claim
 	for _, has := range []*holding{l.reserved[claim], l.observed[claim]} {
 		switch {
@@ -79,11 +77,6 @@ func (l *Ledger) check(h *holding) (held bool, err error) {
 			return true, nil
 		default:
 			return false, &BusyError{Claim: claim, Name: h.holder.Name, Reserved: has.holder.Reserved}
-		}
-	}
-	for _, p := range h.devices {
-		if holders := l.holders(p.id); len(holders) > 0 {
-			return false, &ConflictError{Device: p.id, Claim: h.holder.Name, Holder: holders[0]}
 		}
 	}
 	return false, nil
