@@ -107,7 +107,8 @@ func violatedByAll(p *problem.Problem, node allocator.Node, rejection *allocator
 		var first *device.Value
 		for _, pool := range node.View.Pools {
 			for _, d := range pool.Devices {
-				value, _ := d.Attribute(rejection.Attribute)
+				attribute, _ := d.Attribute(rejection.Attribute)
+				value, _ := device.ValueOf(attribute)
 				if first == nil {
 					first = &value
 				}
