@@ -28,18 +28,20 @@ func newWorld() *world {
 func (w *world) join() *Snapshot { return w.ledger.Snapshot(w.inventory.Snapshot()) }
 
 func (w *world) publish(slice *resourceapi.ResourceSlice) {
-	if w.inventory.Displaces(slice) {
-		w.join()
-	}
-	w.inventory.SetSlice(slice)
+	w.change(slice, w.inventory.SetSlice)
 }
 
 // withdraw deletes a slice.
 func (w *world) withdraw(slice *resourceapi.ResourceSlice) {
-	if w.inventory.Displaces(slice) {
-		w.join()
+	w.change(slice, w.inventory.DeleteSlice)
+}
+
+func (w *world) change(slice *resourceapi.ResourceSlice, change func(*resourceapi.ResourceSlice)) {
+	if !w.inventory.Displaces(slice) {
+		change(slice)
+		return
 	}
-	w.inventory.DeleteSlice(slice)
+	w.ledger.Join(w.inventory.Snapshot(), func() { change(slice) })
 }
 
 func (w *world) reserve(reservations ...Reservation) error {
