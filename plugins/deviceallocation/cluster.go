@@ -19,6 +19,7 @@ type cluster struct {
 	ledger    *ledger.Ledger
 	feed      *feed
 	compiler  *selector.Compiler
+	failed    failedDevices
 }
 
 // lazyCluster makes the cluster when the first profile is set up, since only
