@@ -38,7 +38,8 @@ type binding struct {
 	started time.Time
 	cancel  context.CancelCauseFunc
 	done    chan *fwk.Status
-	ended   *fwk.Status
+	status  *fwk.Status
+	ended   bool
 	took    time.Duration
 }
 
@@ -60,23 +61,24 @@ func (a *attempt) startPreBind(node string) *binding {
 func (w *binding) waits() bool {
 	w.settle()
 	select {
-	case w.ended = <-w.done:
+	case w.status = <-w.done:
+		w.ended = true
 	default:
 	}
-	return w.ended == nil
+	return !w.ended
 }
 
 // end waits for the end of PreBind, however long that takes, and does what the
 // framework does then.
 func (w *binding) end() string {
 	if w.waits() {
-		w.ended = <-w.done
+		w.status, w.ended = <-w.done, true
 	}
-	if !w.ended.IsSuccess() {
+	if !w.status.IsSuccess() {
 		w.unreserve(w.node)
 	}
 	w.settle()
-	return text(w.ended)
+	return text(w.status)
 }
 
 const (
@@ -137,7 +139,7 @@ func TestBindingWait(t *testing.T) {
 				a := h.attempt(pod).find("node")
 				w := a.must(a.reserve("node")).startPreBind("node")
 				if !w.waits() {
-					t.Fatalf("PreBind does not wait: %s", text(w.ended))
+					t.Fatalf("PreBind does not wait: %s", text(w.status))
 				}
 				expectAll(t, "holders of the device while the pod waits", h.holders("node", "gpu-0"), "claim")
 				expectAll(t, "in flight while the pod waits", h.inFlight("claim"))
@@ -239,11 +241,11 @@ func TestBindingWaitAfterRestart(t *testing.T) {
 				expect(t, "claim between the schedulers", describeClaim(h.stored("claim")), "allocated node/gpu-0, for pod")
 
 				time.Sleep(time.Minute)
-				next := startPlugin(t, h.api, []*corev1.Node{builders.Node("node")}, func(*harness) {})
+				next := startPlugin(h.T, h.api, []*corev1.Node{builders.Node("node")}, func(*harness) {})
 				b := next.attempt(pod).find("node")
 				w = b.must(b.reserve("node")).startPreBind("node")
 				if !w.waits() {
-					t.Fatalf("PreBind does not wait: %s", text(w.ended))
+					t.Fatalf("PreBind does not wait: %s", text(w.status))
 				}
 				took := 5 * time.Minute
 				if tc.ready {
@@ -312,7 +314,7 @@ func TestBindingWaitOfTwoPods(t *testing.T) {
 				expect(t, "claim after the first one", h.describe("claim"), tc.between)
 				expect(t, "second PreBind", second.end(), tc.second)
 				expect(t, "claim", h.describe("claim"), tc.finally)
-				expect(t, "first attempt after the second", text(second.ended), tc.second)
+				expect(t, "first attempt after the second", text(second.status), tc.second)
 			})
 		})
 	}

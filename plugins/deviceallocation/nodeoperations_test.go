@@ -26,15 +26,15 @@ func TestNodeOperations(t *testing.T) {
 	skipped := builders.Slice(driver, "fabric").OnAllNodes().Devices(builders.DevicesNamed("gpu", 2, nil)...).SkipNodeOperations()
 	allocated := func(skip ...resourceapi.SkipNodeOperation) *builders.ClaimBuilder {
 		return claimFor("claim", 1).Holding(driver, "fabric", "gpu-0").With(func(c *resourceapi.ResourceClaim) {
+			c.Finalizers = []string{resourceapi.Finalizer}
 			c.Status.Allocation.Devices.Results[0].SkipNodeOperations = skip
 		})
 	}
 	const lacking = `UnschedulableAndUnresolvable: request "request": matching devices need a node that declares the feature DRAOptionalNodeOperations`
 	const lackingAllocated = "UnschedulableAndUnresolvable: devices of resourceclaim default/claim need a node that declares the feature DRAOptionalNodeOperations"
 	tests := map[string]struct {
-		claim      *builders.ClaimBuilder
-		want       []string
-		postFilter string
+		claim *builders.ClaimBuilder
+		want  []string
 	}{
 		"to be allocated":                  {claim: claimFor("claim", 1), want: []string{"Success", lacking}},
 		"allocated":                        {claim: allocated(resourceapi.SkipNodeOperationAll), want: []string{"Success", lackingAllocated}},
