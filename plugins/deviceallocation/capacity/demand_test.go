@@ -70,6 +70,7 @@ func TestRounding(t *testing.T) {
 		"steps: fractions round up":             {offered: ranged("10", "500m", "500m", "", "500m"), request: "1200m", want: "2", format: plain},
 		"steps: fractions count":                {offered: ranged("10", "500m", "500m", "", "500m"), request: "1200m", fractional: true, want: "1500m", format: plain},
 		"steps: fractions to a whole number":    {offered: ranged("10", "500m", "500m", "", "500m"), request: "1600m", fractional: true, want: "2", format: plain},
+		"steps: a whole number is no default":   {offered: ranged("10", "9000m", "1", "8", "1"), request: "9", fractional: true, why: capacity.AgainstPolicy},
 		"steps: finer than fractions":           {offered: ranged("10", "1", "1", "", "1"), request: "1500u", fractional: true, want: "1", format: plain},
 		"steps: finer, above the minimum":       {offered: ranged("10", "1", "1", "", "1"), request: "1000500u", fractional: true, invalid: capacity.NotRepresentable},
 		"steps: finer, whole numbers":           {offered: ranged("10", "1", "1", "", "1"), request: "1000500u", want: "2", format: plain},
