@@ -78,6 +78,7 @@ func TestRounding(t *testing.T) {
 		"steps: the maximum decides too":        {offered: ranged("10", "500m", "500m", "9999999n", "500m"), request: "1200m", fractional: true, why: capacity.AgainstPolicy},
 		"steps: largest request":                {offered: ranged("1e30", "1", "1", "", "1"), request: "9223372036854775807", want: "9223372036854775807", format: plain},
 		"steps: one more":                       {offered: ranged("1e30", "1", "1", "", "1"), request: "9223372036854775808", invalid: capacity.NotRepresentable},
+		"steps: a fraction more":                {offered: ranged("1e30", "1", "1", "", "1"), request: "9223372036854775807.5", invalid: capacity.NotRepresentable},
 		"steps: rounded to one more":            {offered: ranged("1e30", "0", "0", "", "2"), request: "9223372036854775807", invalid: capacity.NotRepresentable},
 		"steps: largest, fractional":            {offered: ranged("1e30", "1", "1", "", "1"), request: "9223372036854775", fractional: true, want: "9223372036854775", format: plain},
 		"steps: one more, fractional":           {offered: ranged("1e30", "1", "1", "", "1"), request: "9223372036854776", fractional: true, invalid: capacity.NotRepresentable},
