@@ -64,5 +64,11 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("capacity %s %s: %s", e.Capacity, e.Why, text(e.Amount))
 }
 
-// text prints a quantity without changing the caller's, as String would.
-func text(q resource.Quantity) string { return q.String() }
+// text prints a quantity without changing the caller's, as String would, and
+// without writing out a billion digits.
+func text(q resource.Quantity) string {
+	if absurd(q) {
+		return fmt.Sprintf("a number of more than %d digits", largest)
+	}
+	return q.String()
+}

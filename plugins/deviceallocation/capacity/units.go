@@ -20,8 +20,10 @@ const (
 // absurd says whether a quantity has so many digits, or such an exponent, that
 // it must not be added or compared.
 func absurd(q resource.Quantity) bool {
-	if _, ok := q.AsInt64(); ok && !q.IsZero() {
-		return false
+	if !q.IsZero() { // AsInt64 appends the zeros of 0e1000000000 one by one
+		if _, ok := q.AsInt64(); ok {
+			return false
+		}
 	}
 	d := q.AsDec() // of a copy; the original is not converted
 	return d.Scale() < -largest || d.Scale() > largest || d.UnscaledBig().BitLen() > largest*10/3
@@ -57,13 +59,10 @@ func (u units) up() int64 {
 
 // inUnits counts a quantity that is not absurd in units of 10^scale.
 func inUnits(q resource.Quantity, scale int) units {
-	if q.IsZero() {
-		return units{exact: true, inRange: true}
-	}
-	if n, ok := q.AsInt64(); ok && scale <= 0 && scale >= nano {
-		if n, ok := shift(n, -scale); ok {
-			return units{floor: n, exact: true, inRange: true}
-		}
+	// ScaledValue rounds and overflows without a word, but costs little.
+	n := q.ScaledValue(resource.Scale(scale))
+	if q.Cmp(*resource.NewScaledQuantity(n, resource.Scale(scale))) == 0 {
+		return units{floor: n, exact: true, inRange: true}
 	}
 	d := q.AsDec()
 	quotient, remainder := new(big.Int).Set(d.UnscaledBig()), new(big.Int)
@@ -84,17 +83,6 @@ func inUnits(q resource.Quantity, scale int) units {
 		u.floor = math.MaxInt64
 	}
 	return u
-}
-
-// shift appends zeros to a number if that leaves it within int64.
-func shift(n int64, zeros int) (int64, bool) {
-	for range zeros {
-		if n > math.MaxInt64/10 || n < math.MinInt64/10 {
-			return 0, false
-		}
-		n *= 10
-	}
-	return n, true
 }
 
 func power(exponent int64) *big.Int {
