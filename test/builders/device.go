@@ -83,6 +83,37 @@ func (b *DeviceBuilder) Conditions(binding, failure []string) *DeviceBuilder {
 	return b
 }
 
+// Consumes adds what the device draws from a counter set: pairs of a counter
+// and a quantity.
+func (b *DeviceBuilder) Consumes(set string, counters map[string]string, groups ...string) *DeviceBuilder {
+	consumption := resourceapi.DeviceCounterConsumption{CounterSet: set, Counters: countersOf(counters), CompatibilityGroups: groups}
+	b.device.ConsumesCounters = append(b.device.ConsumesCounters, consumption)
+	return b
+}
+
+func countersOf(quantities map[string]string) map[string]resourceapi.Counter {
+	counters := make(map[string]resourceapi.Counter, len(quantities))
+	for name, quantity := range quantities {
+		counters[name] = resourceapi.Counter{Value: resource.MustParse(quantity)}
+	}
+	return counters
+}
+
+// Shared lets several claims use the device at once (allowMultipleAllocations).
+func (b *DeviceBuilder) Shared() *DeviceBuilder {
+	shared := true
+	b.device.AllowMultipleAllocations = &shared
+	return b
+}
+
+// Policy sets how much of a capacity, which must be there, can be requested.
+func (b *DeviceBuilder) Policy(name string, policy resourceapi.CapacityRequestPolicy) *DeviceBuilder {
+	capacity := b.device.Capacity[resourceapi.QualifiedName(name)]
+	capacity.RequestPolicy = &policy
+	b.device.Capacity[resourceapi.QualifiedName(name)] = capacity
+	return b
+}
+
 // OnNode selects a node, in a slice with PerDevice.
 func (b *DeviceBuilder) OnNode(name string) *DeviceBuilder {
 	b.device.NodeName = ptr.To(name)

@@ -2,6 +2,7 @@ package builders
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 )
 
@@ -50,6 +51,22 @@ func (b *RequestBuilder) Select(expressions ...string) *RequestBuilder {
 func (b *RequestBuilder) Tolerate(key string) *RequestBuilder {
 	b.ask.Tolerations = append(b.ask.Tolerations,
 		resourceapi.DeviceToleration{Key: key, Operator: resourceapi.DeviceTolerationOpExists})
+	return b
+}
+
+// Capacity asks for an amount of a capacity of each device.
+func (b *RequestBuilder) Capacity(name, quantity string) *RequestBuilder {
+	if b.ask.Capacity == nil {
+		b.ask.Capacity = &resourceapi.CapacityRequirements{Requests: make(map[resourceapi.QualifiedName]resource.Quantity)}
+	}
+	b.ask.Capacity.Requests[resourceapi.QualifiedName(name)] = resource.MustParse(quantity)
+	return b
+}
+
+// Derive defines an attribute by a CEL expression.
+func (b *RequestBuilder) Derive(name, expression string) *RequestBuilder {
+	b.ask.DerivedAttributes = append(b.ask.DerivedAttributes,
+		resourceapi.DeviceDerivedAttribute{Name: resourceapi.FullyQualifiedName(name), Expression: expression})
 	return b
 }
 

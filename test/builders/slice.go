@@ -70,6 +70,12 @@ func (b *SliceBuilder) SkipNodeOperations() *SliceBuilder {
 	return b
 }
 
+// CounterSet adds a set of counters. Such a slice cannot have devices.
+func (b *SliceBuilder) CounterSet(name string, counters map[string]string) *SliceBuilder {
+	b.slice.Spec.SharedCounters = append(b.slice.Spec.SharedCounters, resourceapi.CounterSet{Name: name, Counters: countersOf(counters)})
+	return b
+}
+
 // Devices adds devices.
 func (b *SliceBuilder) Devices(devices ...*DeviceBuilder) *SliceBuilder {
 	for _, d := range devices {

@@ -24,6 +24,8 @@ type bounds struct {
 	sums   sums
 	// joint is scratch space of leastCost, by kind of alternative.
 	joint []jointNeed
+	// rooms and costs are scratch space of openingFor.
+	rooms, costs []int64
 }
 
 // openRequest is a request that still needs devices.

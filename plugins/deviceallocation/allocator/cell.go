@@ -16,8 +16,8 @@ type cell struct {
 	// members are the devices, ordered by type; blocks are their stocks.
 	members []int
 	blocks  []int
-	// common are the stocks that do not belong to a single device.
-	common []int
+	// own are the stocks that belong to a single device, common the others.
+	own, common []int
 	// class is equal for cells that look alike before the search.
 	class int
 	// opening is the cost of being the first to take something here.
@@ -110,10 +110,13 @@ func (f *field) positions(c *cell) map[int]int {
 	position := make(map[int]int)
 	for _, b := range c.blocks {
 		for i := range f.stocks.blocks[b].n {
-			if stock := f.stocks.blocks[b].first + i; !own[b] {
-				position[stock] = len(c.common)
-				c.common = append(c.common, stock)
+			stock := f.stocks.blocks[b].first + i
+			if own[b] {
+				c.own = append(c.own, stock)
+				continue
 			}
+			position[stock] = len(c.common)
+			c.common = append(c.common, stock)
 		}
 	}
 	return position

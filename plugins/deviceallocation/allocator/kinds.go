@@ -56,12 +56,23 @@ type sums struct {
 	// groups.
 	least, lowest []int64
 	in            []int
+	// rooms has what is left of each kind in each cell.
+	rooms []rooms
+}
+
+type rooms struct {
+	left []int64 // by kind
+	old  bool    // the cell has changed since
 }
 
 func (s *sums) init(f *field) {
 	kinds := len(f.stocks.kindNames) + 1
 	s.left, s.needed = make([]int64, kinds), make([]int64, kinds)
 	s.least, s.lowest, s.in = make([]int64, kinds), make([]int64, kinds), make([]int, kinds)
+	s.rooms = make([]rooms, len(f.cells))
+	for c := range s.rooms {
+		s.rooms[c] = rooms{left: make([]int64, kinds), old: true}
+	}
 }
 
 // withinStocks tells whether the open requests can be served from what is left.
@@ -129,26 +140,33 @@ func (b *bounds) addNeeds(open *openRequest, filter func(g int) bool) {
 // addLeft adds up what is left, in cells with a group that passes the filter.
 func (b *bounds) addLeft(filter func(g int) bool) {
 	clear(b.sums.left)
-	all := len(b.sums.left) - 1
 	for c := range b.cells {
 		if filter != nil && !slices.ContainsFunc(b.cells[c].members, func(d int) bool { return filter(b.groupOf[d]) }) {
 			continue
 		}
-		common := b.cells[c].common
-		for _, stock := range common {
-			left := partUp(b.left[stock], b.stocks.total[stock])
-			b.sums.left[b.stocks.kinds[stock]] += left
-			b.sums.left[all] += left
-		}
-		for _, d := range b.cells[c].members {
-			if own := b.offers[d].own; own >= 0 {
-				for i := range b.stocks.blocks[own].n {
-					stock := b.stocks.blocks[own].first + i
-					b.sums.left[b.stocks.kinds[stock]] += partUp(b.left[stock], b.stocks.total[stock])
-				}
-			}
+		for kind := range b.sums.left {
+			b.sums.left[kind] += b.room(c, kind)
 		}
 	}
+}
+
+// room is what is left of a kind in a cell. It is worked out once for all kinds
+// when the cell has changed.
+func (b *bounds) room(c, kind int) int64 {
+	rooms := &b.sums.rooms[c]
+	if rooms.old {
+		rooms.old = false
+		clear(rooms.left)
+		for _, stock := range b.cells[c].common {
+			left := partUp(b.left[stock], b.stocks.total[stock])
+			rooms.left[b.stocks.kinds[stock]] += left
+			rooms.left[len(rooms.left)-1] += left
+		}
+		for _, stock := range b.cells[c].own {
+			rooms.left[b.stocks.kinds[stock]] += partUp(b.left[stock], b.stocks.total[stock])
+		}
+	}
+	return rooms.left[kind]
 }
 
 // partUp is part, rounded up. Of an empty stock nothing is left.

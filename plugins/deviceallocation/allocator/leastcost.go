@@ -44,33 +44,41 @@ func (b *bounds) leastCost() int64 {
 }
 
 // leastOpening is what it costs at least to open further cells, if what is left
-// in the open ones is not enough.
+// in the open ones is not enough of some kind.
 func (b *bounds) leastOpening() int64 {
 	if len(b.cells) == 0 {
 		return 0
 	}
-	all := len(b.sums.needed) - 1
-	missing := b.sums.needed[all]
-	if missing == 0 {
-		return 0
-	}
-	var rooms, costs []int64
-	for c := range b.cells {
-		var room int64
-		for _, stock := range b.cells[c].common {
-			room += partUp(b.left[stock], b.stocks.total[stock])
+	var least int64
+	for kind, needed := range b.sums.needed {
+		if needed > 0 {
+			least = max(least, b.openingFor(kind, needed))
 		}
+	}
+	return least
+}
+
+// openingFor takes the closed cells with most of the kind at the prices of the
+// cheapest ones.
+func (b *bounds) openingFor(kind int, needed int64) int64 {
+	rooms, costs := b.rooms[:0], b.costs[:0]
+	for c := range b.cells {
+		room := b.room(c, kind)
 		if b.opened[c] > 0 {
-			missing -= room
+			needed -= room
 		} else if room > 0 {
 			rooms, costs = append(rooms, room), append(costs, b.cells[c].opening)
 		}
 	}
+	b.rooms, b.costs = rooms, costs
+	if needed <= 0 {
+		return 0
+	}
 	slices.SortFunc(rooms, func(x, y int64) int { return cmp.Compare(y, x) })
 	slices.Sort(costs)
 	var least int64
-	for i := 0; i < len(rooms) && missing > 0; i++ {
-		missing -= rooms[i]
+	for i := 0; i < len(rooms) && needed > 0; i++ {
+		needed -= rooms[i]
 		least += costs[i]
 	}
 	return least

@@ -226,10 +226,10 @@ func (s *search) undraw(alternative *problem.Alternative, p pick) {
 	}
 }
 
-// changed marks the residue of the device's cell.
+// changed marks what has been worked out about the device's cell.
 func (s *search) changed(d int) {
 	if c := s.offers[d].cell; c >= 0 {
-		s.residues.old[c] = true
+		s.residues.old[c], s.bounds.sums.rooms[c].old = true, true
 	}
 }
 
