@@ -5,7 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
@@ -23,6 +26,7 @@ const skipFeature = "DRAOptionalNodeOperations"
 // nothing, on a node that declares that it can leave them alone and on one that
 // does not.
 func TestNodeOperations(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.DRAOptionalNodeOperations, true)
 	skipped := builders.Slice(driver, "fabric").OnAllNodes().Devices(builders.DevicesNamed("gpu", 2, nil)...).SkipNodeOperations()
 	allocated := func(skip ...resourceapi.SkipNodeOperation) *builders.ClaimBuilder {
 		return claimFor("claim", 1).Holding(driver, "fabric", "gpu-0").With(func(c *resourceapi.ResourceClaim) {

@@ -118,6 +118,9 @@ func (pl *Plugin) configure(args *config.DeviceAllocationArgs) {
 	if pl.weights.BestFit > 0 {
 		pl.options.Objective = objective.BestFit{}
 	}
+	if pl.weights.Packing <= 0 {
+		pl.options.Objective = objective.Spread{Objective: pl.options.Objective}
+	}
 }
 
 // Name returns the name of the plugin in scheduler profiles.

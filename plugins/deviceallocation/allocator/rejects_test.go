@@ -71,7 +71,7 @@ func TestSolveRejects(t *testing.T) {
 		"some devices in use, the others need the feature": {
 			cluster: newCluster(slicesOf(gpus(1, nil), nics(1, nil).SkipNodeOperations()),
 				builders.Claim("claim", builders.Request("any", "any"))).inUse(gpuDriver, "gpus", "gpu-0"),
-			cause: allocator.TooFew,
+			cause: allocator.NodeOperations,
 			tally: allocator.Tally{Wanted: 1, Seen: 2, Matching: 2, NodeOperations: 1, InUse: 1},
 		},
 		"attribute missing": {

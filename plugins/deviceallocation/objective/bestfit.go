@@ -3,6 +3,7 @@ package objective
 import (
 	"math"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
@@ -55,3 +56,24 @@ type Order struct{}
 // DeviceCost is 0 for a device without binding conditions, and hardly more for
 // one with some.
 func (Order) DeviceCost(_ *problem.Alternative, d *device.Device) int64 { return unready(d) }
+
+// cellShare is how much a whole GPU counts against the value of devices: half a
+// doubling.
+const cellShare = 2
+
+// CellCost makes a GPU of which little is left cheaper to take partitions from
+// than an untouched one, so that whole GPUs stay whole. It stays below the
+// difference that twice the capacity makes.
+func (BestFit) CellCost(freePart int64) int64 { return cellCost(freePart) }
+
+// CellCost is that of BestFit.
+func (Order) CellCost(freePart int64) int64 { return cellCost(freePart) }
+
+func cellCost(freePart int64) int64 { return freePart / cellShare * valueCost }
+
+// Spread prices devices like another objective, but does not mind beginning
+// with a further GPU. It implements allocator.Objective.
+type Spread struct{ allocator.Objective }
+
+// CellCost is always 0.
+func (Spread) CellCost(int64) int64 { return 0 }

@@ -15,7 +15,7 @@ func TestDeviceCost(t *testing.T) {
 	const many = 1000
 	build := func(name, memory string, conditions ...string) *device.Device {
 		b := builders.Device(name).Capacity("memory", memory).Conditions(conditions, nil)
-		return device.New(builders.Slice("gpu.example.com", "p").Devices(b).Obj(), 0, nil)
+		return device.New(builders.Slice("gpu.example.com", "p").Devices(b).Obj(), 0, nil, device.AllFeatures())
 	}
 	small, large := build("small", "1Gi"), build("large", "1025Mi") // by a thousandth of a doubling
 	waiting, huge := build("waiting", "1Gi", "attached"), build("huge", "9000000000000000000E", "attached")

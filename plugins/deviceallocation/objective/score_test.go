@@ -107,7 +107,7 @@ func TestScoreOrder(t *testing.T) {
 
 func TestValue(t *testing.T) {
 	value := func(b *builders.DeviceBuilder) int64 {
-		return objective.Value(device.New(builders.Slice("gpu.example.com", "p").Devices(b).Obj(), 0, nil))
+		return objective.Value(device.New(builders.Slice("gpu.example.com", "p").Devices(b).Obj(), 0, nil, device.AllFeatures()))
 	}
 	memory := func(quantity string) *builders.DeviceBuilder {
 		return builders.Device("d").Capacity("memory", quantity)
