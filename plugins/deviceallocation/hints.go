@@ -62,7 +62,8 @@ func (pl *Plugin) afterPod(_ klog.Logger, _ *corev1.Pod, oldObj, _ any) (fwk.Que
 }
 
 // afterNode: a new node, new labels, a device plugin that starts or stops to
-// offer a resource, or a kubelet that knows more than its predecessor. Pods that still lack claims wait for those.
+// offer a resource, or a kubelet that knows more than its predecessor. Pods that
+// still lack claims wait for those.
 func (pl *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
 	before, after, err := schedutil.As[*corev1.Node](oldObj, newObj)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 )
 
 // PostFilter helps a pod for which there is no node. An allocation from an
-// earlier attempt that ties it to unsuitable nodes, or to a tainted device, is
-// taken back if no other pod has reserved the claim: one claim in each attempt,
-// the one that rules out most nodes. The pod is tried again when the claim has
-// been written.
+// earlier attempt that ties it to unsuitable nodes, to a tainted device, or to
+// one that will not get ready, is taken back if no other pod has reserved the
+// claim: one claim in each attempt, the one that rules out most nodes. The pod
+// is tried again when the claim has been written.
 func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	nothing := fwk.NewStatus(fwk.Unschedulable)
 	if pl.gates.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod) {

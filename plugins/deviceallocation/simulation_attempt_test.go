@@ -28,6 +28,8 @@ type flight struct {
 	*attempt
 	queued *queued
 	node   string
+	// preBound gets the end of PreBind once that has begun.
+	preBound chan *fwk.Status
 	// prepared says that PreBind has succeeded.
 	prepared bool
 }
@@ -183,19 +185,30 @@ func freshInventory(h *harness) *inventory.Snapshot {
 
 // advance takes an attempt in flight one step further: PreBind, then bind.
 func (s *simulation) advance(f *flight) string {
-	text := ""
+	text, after := "", ""
+	var status *fwk.Status
+	ended := false
+	if f.preBound != nil && !f.prepared {
+		status, after = s.endPreBind(f)
+		ended, after = true, " after "+after
+	}
 	s.armed(func() {
 		step := "PreBind"
-		var status *fwk.Status
-		if !f.prepared {
-			if status = f.preBind(f.node); status.IsSuccess() {
-				f.prepared = true
-				text = "PreBind of " + f.pod.Name
+		switch {
+		case f.prepared:
+			step = "bind"
+			s.checkReady(f)
+			status = fwk.AsStatus(s.bind(f))
+		case !ended:
+			if status, ended = f.startPreBind(); !ended {
+				text = "PreBind of " + f.pod.Name + " waits"
 				return
 			}
-		} else {
-			step = "bind"
-			status = fwk.AsStatus(s.bind(f))
+		}
+		if !f.prepared && status.IsSuccess() {
+			f.prepared = true
+			text = "PreBind of " + f.pod.Name + after
+			return
 		}
 		s.flights = slices.DeleteFunc(s.flights, func(other *flight) bool { return other == f })
 		if status.IsSuccess() {
@@ -206,7 +219,7 @@ func (s *simulation) advance(f *flight) string {
 			text = fmt.Sprintf("bind %s to %s", f.pod.Name, f.node)
 			return
 		}
-		text = fmt.Sprintf("%s of %s: %s", step, f.pod.Name, status.Message())
+		text = fmt.Sprintf("%s of %s%s: %s", step, f.pod.Name, after, status.Message())
 		f.unreserve(f.node)
 		s.released = append(s.released, f)
 		s.failing = append(s.failing, status)

@@ -83,6 +83,9 @@ func (s *simulation) slice(pool *simulatedPool, suffix string, n int) *resourcea
 	}
 	b.Devices(builders.DevicesNamed("dev-"+suffix, n, func(i int, d *builders.DeviceBuilder) {
 		d.Attribute("model", []string{"a", "b"}[s.random.IntN(2)]).Attribute("numa", s.random.IntN(2))
+		if s.random.IntN(5) == 0 {
+			d.Conditions([]string{attached}, []string{broken})
+		}
 		if s.random.IntN(8) == 0 {
 			d.Taint("sick", resourceapi.DeviceTaintEffectNoSchedule)
 		}
@@ -205,7 +208,7 @@ func (s *simulation) control() string {
 		var err error
 		if left < before || claim.DeletionTimestamp != nil && left == 0 && claim.Status.Allocation != nil {
 			if left == 0 {
-				claim.Status.Allocation = nil
+				claim.Status.Allocation, claim.Status.Devices = nil, nil
 			}
 			claim, err = claims.UpdateStatus(s.T.Context(), claim, metav1.UpdateOptions{})
 			s.must(err)

@@ -33,13 +33,6 @@ func TestDevicesWithUnsupportedFeatures(t *testing.T) {
 			}),
 			want: "consumable capacity",
 		},
-		"conditions": {
-			device: builders.Device("attach").With(func(d *resourceapi.Device) {
-				d.BindingConditions = []string{"example.com/attached"}
-				d.BindingFailureConditions = []string{"example.com/failed"}
-			}),
-			want: "binding conditions",
-		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
