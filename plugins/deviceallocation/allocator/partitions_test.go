@@ -88,22 +88,22 @@ func TestEffortOfPartitions(t *testing.T) {
 		want     int // without an objective
 		wantBest int // with best fit
 	}{
-		"16 halves":                            {fewPartitions, partitions(16, half), true},
-		"17 halves":                            {fewPartitions, partitions(17, half), false},
-		"9 whole GPUs":                         {fewPartitions, partitions(9, whole), false},
-		"8 whole GPUs and an eighth":           {manyPartitions, concat(partitions(8, whole), partitions(1, eighth)), false},
-		"8 large halves and 8 halves":          {fewPartitions, concat(partitions(8, largeHalf), partitions(8, half)), true},
-		"8 halves and 8 large halves":          {fewPartitions, concat(partitions(8, half), partitions(8, largeHalf)), true},
-		"7 halves and 9 large halves":          {fewPartitions, concat(partitions(7, half), partitions(9, largeHalf)), false},
-		"9 halves and 7 large halves":          {fewPartitions, concat(partitions(9, half), partitions(7, largeHalf)), true},
-		"16 quarters":                          {manyPartitions, partitions(16, quarter), true},
-		"16 eighths":                           {manyPartitions, partitions(16, eighth), true},
-		"16 of all sizes":                      {manyPartitions, concat(partitions(4, eighth), partitions(4, quarter), partitions(4, half), partitions(4, largeHalf)), true},
-		"16 of all sizes, too large in sum":    {manyPartitions, concat(partitions(2, eighth), partitions(2, quarter), partitions(6, half), partitions(6, largeHalf), partitions(2, whole)), false},
-		"6 large halves, 6 halves, 4 quarters": {manyPartitions, concat(partitions(6, largeHalf), partitions(6, half), partitions(4, quarter)), true},
-		"quarters that leave no halves":        {fewPartitions, concat(partitions(9, quarter), partitions(7, largeHalf)), true},
-		"24 quarters and a half":               {fewPartitions, concat(partitions(24, quarter), partitions(1, largeHalf)), false},
-		"wide slices between large halves":     {manyPartitions, concat(partitions(10, wideSlice), partitions(6, largeHalf)), true},
+		"16 halves":                            {fewPartitions, partitions(16, half), true, 16, 38},
+		"17 halves":                            {fewPartitions, partitions(17, half), false, 0, 0},
+		"9 whole GPUs":                         {fewPartitions, partitions(9, whole), false, 0, 0},
+		"8 whole GPUs and an eighth":           {manyPartitions, concat(partitions(8, whole), partitions(1, eighth)), false, 0, 0},
+		"8 large halves and 8 halves":          {fewPartitions, concat(partitions(8, largeHalf), partitions(8, half)), true, 16, 16},
+		"8 halves and 8 large halves":          {fewPartitions, concat(partitions(8, half), partitions(8, largeHalf)), true, 17, 17},
+		"7 halves and 9 large halves":          {fewPartitions, concat(partitions(7, half), partitions(9, largeHalf)), false, 0, 0},
+		"9 halves and 7 large halves":          {fewPartitions, concat(partitions(9, half), partitions(7, largeHalf)), true, 17, 20},
+		"16 quarters":                          {manyPartitions, partitions(16, quarter), true, 16, 1745},
+		"16 eighths":                           {manyPartitions, partitions(16, eighth), true, 16, 160},
+		"16 of all sizes":                      {manyPartitions, concat(partitions(4, eighth), partitions(4, quarter), partitions(4, half), partitions(4, largeHalf)), true, 16, 91},
+		"16 of all sizes, too large in sum":    {manyPartitions, concat(partitions(2, eighth), partitions(2, quarter), partitions(6, half), partitions(6, largeHalf), partitions(2, whole)), false, 0, 0},
+		"6 large halves, 6 halves, 4 quarters": {manyPartitions, concat(partitions(6, largeHalf), partitions(6, half), partitions(4, quarter)), true, 16, 39},
+		"quarters that leave no halves":        {fewPartitions, concat(partitions(9, quarter), partitions(7, largeHalf)), true, 18, 40},
+		"24 quarters and a half":               {fewPartitions, concat(partitions(24, quarter), partitions(1, largeHalf)), false, 6850, 6850},
+		"wide slices between large halves":     {manyPartitions, concat(partitions(10, wideSlice), partitions(6, largeHalf)), true, 18, 114},
 	}
 	const limit = 10_000
 	for name, tc := range cases {
