@@ -63,7 +63,7 @@ func askStock(s *allocationcheck.Situation) ([]resourceapi.AllocationResult, str
 func TestCheckAcceptsStock(t *testing.T) {
 	seed := fromEnvironment(t, "PROPERTY_SEED", 1)
 	cases := fromEnvironment(t, "PROPERTY_CASES", 1000)
-	outcomes := make(map[string]int)
+	outcomes, needed := make(map[string]int), make(map[string]int)
 	for i := range cases {
 		s := randomcluster.New(seed + i)
 		before := s.DeepCopy()
@@ -78,8 +78,19 @@ func TestCheckAcceptsStock(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("replay with PROPERTY_SEED=%d PROPERTY_CASES=1", seed+i)
 		}
+		for name, happens := range exercised(before, allocations) {
+			needed[name] += 0
+			if happens {
+				needed[name]++
+			}
+		}
 	}
-	t.Logf("%d clusters: %v", cases, outcomes)
+	t.Logf("%d clusters: %v\nthe allocated ones have %v", cases, outcomes, needed)
+	for name, n := range needed {
+		if cases >= 5000 && n == 0 {
+			t.Errorf("no allocation has %s", name)
+		}
+	}
 	if cases >= 500 && (outcomes["allocated"] < int(cases)/4 || outcomes["rejected"] < int(cases)/4) {
 		t.Errorf("the generator no longer makes enough feasible and infeasible clusters: %v", outcomes)
 	}

@@ -33,11 +33,17 @@ var derivations = []string{
 
 func (g *generator) claim(name string) *resourceapi.ResourceClaim {
 	claim := builders.Claim(name)
+	g.deriving = g.uses.derived && g.chance(85)
+	g.derivation = oneOf(g, g.derivations()...)
 	var names []string
-	for i := range oneOf(g, 1, 1, 1, 2, 2, 3) {
+	requests := oneOf(g, 1, 1, 1, 2, 2, 3)
+	if g.uses.constraints {
+		requests = oneOf(g, 1, 2, 2, 2, 3) // one device alone satisfies most constraints
+	}
+	for i := range requests {
 		claim.Requests(g.request(fmt.Sprintf("req-%d", i), &names))
 	}
-	for g.uses.constraints && g.chance(45) {
+	for g.uses.constraints && g.chance(40) || g.deriving && g.chance(30) {
 		covered := g.some(names)
 		if g.chance(60) {
 			claim.MatchAttribute(g.constrained(), covered...)
@@ -65,10 +71,11 @@ func (g *generator) some(names []string) []string {
 func (g *generator) constrained() string {
 	names := []string{numaAttribute, numaAttribute, modelAttribute, versionAttribute, readyAttribute}
 	if g.uses.lists {
-		names = append(names, linksAttribute, linksAttribute)
+		names = append(names, linksAttribute, linksAttribute, linksAttribute, linksAttribute)
 	}
-	if g.uses.derived {
-		names = append(names, derivedAttribute, derivedAttribute, derivedAttribute)
+	if g.deriving {
+		names = append(names, derivedAttribute, derivedAttribute, derivedAttribute, derivedAttribute, derivedAttribute,
+			derivedAttribute, derivedAttribute, derivedAttribute)
 	}
 	return oneOf(g, names...)
 }
@@ -114,7 +121,7 @@ func (g *generator) ask(name string) *builders.RequestBuilder {
 		if g.uses.sharing && g.chance(40) {
 			spec.Capacity = &resourceapi.CapacityRequirements{Requests: g.amounts()}
 		}
-		if g.uses.derived && g.chance(70) {
+		if g.deriving && g.chance(92) {
 			spec.DerivedAttributes = g.derive()
 		}
 	})
@@ -136,15 +143,24 @@ func (g *generator) amounts() map[resourceapi.QualifiedName]resource.Quantity {
 	return amounts
 }
 
-// derive defines one attribute of its own, or one that hides that of the driver.
+// derivations are the expressions that the cluster understands, or nearly so.
+func (g *generator) derivations() []string {
+	switch {
+	case g.uses.errors:
+		return derivations
+	case g.cluster.Features.ListTypeAttributes:
+		return derivations[:len(derivations)-1]
+	}
+	return derivations[:len(derivations)-2]
+}
+
+// derive defines one attribute of its own, or one that hides that of the
+// driver. Requests of a claim mostly do it in the same way.
 func (g *generator) derive() []resourceapi.DeviceDerivedAttribute {
-	usable := derivations[:len(derivations)-2]
-	if g.cluster.Features.ListTypeAttributes {
-		usable = derivations[:len(derivations)-1]
+	expression := g.derivation
+	if g.chance(25) {
+		expression = oneOf(g, g.derivations()...)
 	}
-	if g.uses.errors {
-		usable = derivations
-	}
-	name := oneOf[resourceapi.FullyQualifiedName](g, derivedAttribute, derivedAttribute, derivedAttribute, numaAttribute)
-	return []resourceapi.DeviceDerivedAttribute{{Name: name, Expression: oneOf(g, usable...)}}
+	name := oneOf[resourceapi.FullyQualifiedName](g, derivedAttribute, derivedAttribute, derivedAttribute, derivedAttribute, numaAttribute)
+	return []resourceapi.DeviceDerivedAttribute{{Name: name, Expression: expression}}
 }

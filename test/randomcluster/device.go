@@ -62,7 +62,7 @@ func (g *generator) attributes(d *builders.DeviceBuilder) {
 	if g.chance(70) {
 		d.Attribute(serialAttribute, fmt.Sprint(g.serial))
 	}
-	if g.uses.lists && g.chance(85) {
+	if g.uses.lists && g.chance(92) {
 		d.Attribute(linksAttribute, oneOf(g, []string{"a"}, []string{"a", "b"}, []string{"b", "c"}, []string{"c"}, []string{"a", "c"}))
 	}
 }

@@ -53,6 +53,10 @@ type generator struct {
 	// remaining has what is left of each counter, to keep holders sound.
 	remaining map[counterID]int64
 	groups    map[setID][]string
+	// deriving tells whether the requests of the claim derive attributes.
+	deriving bool
+	// derivation is how most of them do.
+	derivation string
 }
 
 type uses struct {
@@ -70,8 +74,8 @@ func New(seed uint64) *allocationcheck.Situation {
 	g.uses = uses{
 		partitions: g.chance(40), groups: g.chance(40), sharing: g.chance(45), policies: g.chance(60), fractions: g.chance(30),
 		conditions: g.chance(25), lists: g.chance(30), derived: g.chance(25), skips: g.chance(15),
-		taints: g.chance(40), prioritized: g.chance(35), all: g.chance(25), admin: g.chance(25), constraints: g.chance(50),
-		perDevice: g.chance(35), mixed: g.chance(20), faults: g.chance(12), errors: g.chance(8),
+		taints: g.chance(40), prioritized: g.chance(35), all: g.chance(25), admin: g.chance(25), constraints: g.chance(55),
+		perDevice: g.chance(35), mixed: g.chance(30), faults: g.chance(12), errors: g.chance(8),
 	}
 	g.cluster = &allocationcheck.Situation{Features: g.features(), Node: g.node(), Classes: classes()}
 	// The older implementations of the stock allocator do not know

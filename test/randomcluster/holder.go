@@ -11,9 +11,14 @@ import (
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
 
-// hold lets other claims have some of the devices, or shares of them.
-func (g *generator) hold(p *poolPlan, d *resourceapi.Device) {
-	if !g.chance(15) || !g.reserve(p, d) {
+// hold lets other claims have some of the devices, or shares of them: more of
+// those that can be shared, or that are far on another node.
+func (g *generator) hold(p *poolPlan, d *resourceapi.Device, far bool) {
+	percent := 15
+	if d.AllowMultipleAllocations != nil || far {
+		percent = 35
+	}
+	if !g.chance(percent) || !g.reserve(p, d) {
 		return
 	}
 	if g.chance(5) {

@@ -82,7 +82,7 @@ func (g *generator) deviceSlice(p *poolPlan, number, size int) *builders.SliceBu
 	slice := builders.Slice(p.driver, p.name).Named(fmt.Sprintf("%s-%s-%d", p.name, p.driver, (number*7)%5))
 	where := p.target
 	if g.uses.mixed && g.chance(40) {
-		where = oneOf[target](g, onOtherNode, onOtherZone, onNode, onAllNodes)
+		where = oneOf[target](g, onOtherNode, onOtherNode, onOtherZone, onNode, onAllNodes)
 	}
 	where(slice, devices)
 	slice.Devices(devices...)
@@ -93,8 +93,13 @@ func (g *generator) deviceSlice(p *poolPlan, number, size int) *builders.SliceBu
 				[]resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationNodePrepareResources, resourceapi.SkipNodeOperationNodeUnprepareResources})
 		})
 	}
+	far := slice.Obj().Spec.NodeName
 	for _, d := range devices {
-		g.hold(p, d.Obj())
+		spec, far := d.Obj(), far
+		if spec.NodeName != nil {
+			far = spec.NodeName
+		}
+		g.hold(p, spec, far != nil && *far == otherNode)
 	}
 	return slice
 }
