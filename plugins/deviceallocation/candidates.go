@@ -33,7 +33,7 @@ type candidates struct {
 }
 
 func newCandidates(failOnSelectorError bool) *candidates {
-	return &candidates{known: lru.New(maxReachable), lenient: !failOnSelectorError, nobody: ledger.New().Snapshot()}
+	return &candidates{known: lru.New(maxReachable), lenient: !failOnSelectorError, nobody: ledger.New().Snapshot(nil)}
 }
 
 // reachable are the nodes worth looking at for one problem.

@@ -36,7 +36,7 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 	}
 	features := deviceFeatures(plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 	c := &cluster{
-		inventory: inventory.New(),
+		inventory: inventory.New(features),
 		ledger:    ledger.New(),
 		compiler: selector.NewCompiler(cel.Features{
 			EnableConsumableCapacity: features.ConsumableCapacity,

@@ -40,6 +40,9 @@ type feed struct {
 	// the informers started.
 	loaded []cache.InformerSynced
 
+	// publishing is held while a slice is taken in.
+	publishing sync.Mutex
+
 	mutex sync.Mutex
 	known map[string]*resourceapi.DeviceTaintRule // rules given to the inventory
 }
@@ -64,7 +67,7 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Le
 	}
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
 		informers.ResourceClaims().Informer():   handler(f.ledger.Observe, f.ledger.Forget),
-		informers.ResourceSlices().Informer():   handler(f.inventory.SetSlice, f.inventory.DeleteSlice),
+		informers.ResourceSlices().Informer():   handler(f.setSlice, f.deleteSlice),
 		informers.DeviceTaintRules().Informer(): handler(f.setRule, f.deleteRule),
 		// What a node can reach is worked out when it is needed; only the end of
 		// a node matters, so that nothing is kept for it.
@@ -138,6 +141,40 @@ func (f *feed) extendedClaim(pod types.UID) *resourceapi.ResourceClaim {
 	return found[0].(*resourceapi.ResourceClaim)
 }
 
+// setSlice takes in a slice. Devices that draw from counters may go away with
+// the slice as it was before, while claims hold them. What they draw stays
+// charged only if the ledger has learned it from the inventory, which it does
+// when the two are joined:
+//
+//	claim handler    ledger.Observe(claim)     gpu-0-half is held
+//	slice handler    inventory.SetSlice(...)   without gpu-0-half
+//	PreFilter        ledger.Snapshot(devices)  gpu-0-half is not there: draws nothing
+//	Filter           gpu-0-whole               "fits": half of the GPU is handed out twice
+//
+// So the join comes first. A claim that is seen between the join and the change
+// is joined with the same devices at once (Ledger.Observe). The lock keeps
+// another slice from being taken in between: its devices would be in no join.
+func (f *feed) setSlice(slice *resourceapi.ResourceSlice) {
+	f.publishing.Lock()
+	defer f.publishing.Unlock()
+	f.joinBefore(slice)
+	f.inventory.SetSlice(slice)
+}
+
+// deleteSlice takes in that a slice is gone, as setSlice does.
+func (f *feed) deleteSlice(slice *resourceapi.ResourceSlice) {
+	f.publishing.Lock()
+	defer f.publishing.Unlock()
+	f.joinBefore(slice)
+	f.inventory.DeleteSlice(slice)
+}
+
+func (f *feed) joinBefore(slice *resourceapi.ResourceSlice) {
+	if f.inventory.Displaces(slice) {
+		f.ledger.Snapshot(f.inventory.Snapshot())
+	}
+}
+
 func (f *feed) setRule(rule *resourceapi.DeviceTaintRule) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -160,9 +197,9 @@ func (f *feed) deleteRule(rule *resourceapi.DeviceTaintRule) {
 func (f *feed) refreshSlices(event *resourceapi.ResourceSlice) {
 	slice, err := f.slices.Get(event.Name)
 	if err == nil {
-		f.inventory.SetSlice(slice)
+		f.setSlice(slice)
 	} else {
-		f.inventory.DeleteSlice(event)
+		f.deleteSlice(event)
 	}
 	f.refreshRules()
 }

@@ -31,7 +31,7 @@ func (l *lateLister) List(labels.Selector) ([]*resourceapi.DeviceTaintRule, erro
 // TestRuleAddedDuringRefresh: a rule that appears while a hint reads the store
 // must not be taken for one that was deleted.
 func TestRuleAddedDuringRefresh(t *testing.T) {
-	devices := inventory.New()
+	devices := inventory.New(device.AllFeatures())
 	devices.SetSlice(gpus("node", 1).Obj())
 	rule := taintRule("rule")
 	rule.UID, rule.ResourceVersion = "uid-of-rule", "2"

@@ -34,7 +34,8 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	}
 	// PostFilter needs the state when PreFilter itself rejects the pod.
 	cycle.Write(stateKey, s)
-	s.devices, s.holders = pl.inventory.Snapshot(), pl.ledger.Snapshot()
+	s.devices = pl.inventory.Snapshot()
+	s.holders = pl.ledger.Snapshot(s.devices)
 	if err := pl.sortClaims(s, pod, claims); err != nil {
 		return nil, statusOf(err, nil)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured/internal/allocatortesting"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
@@ -49,7 +50,8 @@ func (a *adapter) Allocate(ctx context.Context, node *corev1.Node, claims []*res
 	if err != nil {
 		return nil, stockRefusal(claims, err)
 	}
-	offer := allocator.Node{View: a.inventory().Node(node), Usage: a.ledger()}
+	devices := a.inventory()
+	offer := allocator.Node{View: devices.Node(node), Usage: a.ledger(devices)}
 	solution, err := allocator.Solve(ctx, p, offer, allocator.Options{FailOnSelectorError: true})
 	if err != nil {
 		return nil, stockVerdict(p, offer, err)
@@ -57,8 +59,25 @@ func (a *adapter) Allocate(ctx context.Context, node *corev1.Node, claims []*res
 	return result.Build(p, solution, node.Name)
 }
 
+// coreFeatures are the gates of a case in the words of the core.
+func coreFeatures(features allocatortesting.Features) device.Features {
+	return device.Features{
+		AdminAccess:             features.AdminAccess,
+		BindingConditions:       features.DeviceBindingAndStatus,
+		CompatibilityGroups:     features.CompatibilityGroups,
+		ConsumableCapacity:      features.ConsumableCapacity,
+		DerivedAttributes:       features.DerivedAttributes,
+		DeviceTaints:            features.DeviceTaints,
+		FractionalCapacityRange: features.FractionalCapacityRange,
+		ListTypeAttributes:      features.ListTypeAttributes,
+		OptionalNodeOperations:  features.OptionalNodeOperations,
+		PartitionableDevices:    features.PartitionableDevices,
+		PrioritizedList:         features.PrioritizedList,
+	}
+}
+
 func (a *adapter) inventory() *inventory.Snapshot {
-	pools := inventory.New()
+	pools := inventory.New(coreFeatures(a.features))
 	names := make(map[string]int)
 	for _, slice := range a.slices {
 		// Some cases use a name for several slices, which the API server does
@@ -75,7 +94,7 @@ func (a *adapter) inventory() *inventory.Snapshot {
 	return pools.Snapshot()
 }
 
-func (a *adapter) ledger() *ledger.Snapshot {
+func (a *adapter) ledger(devices *inventory.Snapshot) *ledger.Snapshot {
 	holder := &resourceapi.ResourceClaim{Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{}}}
 	holder.Name, holder.UID = "holder", types.UID("holder")
 	for id := range a.state.AllocatedDevices {
@@ -84,5 +103,5 @@ func (a *adapter) ledger() *ledger.Snapshot {
 	}
 	held := ledger.New()
 	held.Observe(holder)
-	return held.Snapshot()
+	return held.Snapshot(devices)
 }

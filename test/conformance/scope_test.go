@@ -94,8 +94,16 @@ func (a *adapter) outOfScope(claims []*resourceapi.ResourceClaim) device.Feature
 			return device.PartitionableDevices
 		}
 		for i := range slice.Spec.Devices {
-			if feature := device.New(slice, i, nil).Unsupported; feature != "" {
+			if feature := device.New(slice, i, nil, device.Features{}).Unsupported; feature != "" {
 				return feature
+			}
+			if d := &slice.Spec.Devices[i]; d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations {
+				return device.ConsumableCapacity
+			}
+			for _, attribute := range slice.Spec.Devices[i].Attributes {
+				if _, scalar := device.ValueOf(attribute); !scalar {
+					return device.ListTypeAttributes
+				}
 			}
 		}
 	}

@@ -63,6 +63,8 @@ func detail(p *problem.Problem, r *allocator.Rejection) string {
 		return noMatch(p, r)
 	case allocator.Refused:
 		return fmt.Sprintf("matching devices need %s, which this scheduler does not support", r.Tally.Feature)
+	case allocator.NodeOperations:
+		return "matching devices need a node that declares the feature DRAOptionalNodeOperations"
 	case allocator.InUse:
 		return "all matching devices in use"
 	case allocator.Tainted:
