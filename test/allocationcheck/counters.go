@@ -17,30 +17,37 @@ func (c *checker) checkCounters() {
 		name string
 	}
 	picks, order := c.byDevice()
-	checked := make(map[setID]bool)
+	loses := make(map[setID]sets.Set[string])
 	for _, d := range order {
 		if c.holdings[d.id].taken() {
 			continue // it has consumed before
 		}
-		pool := poolID{d.id.driver, d.id.pool}
 		for _, consumption := range d.spec.ConsumesCounters {
-			id := setID{pool, consumption.CounterSet}
-			if checked[id] {
-				continue
+			id := setID{poolID{d.id.driver, d.id.pool}, consumption.CounterSet}
+			if loses[id] == nil {
+				loses[id] = sets.New[string]()
 			}
-			checked[id] = true
-			var users []*device
-			for _, other := range c.pools[pool].devices {
-				if c.holdings[other.id].taken() || len(picks[other.id]) > 0 {
-					users = append(users, other)
+			for name, counter := range consumption.Counters {
+				if !counter.Value.IsZero() {
+					loses[id].Insert(name)
 				}
 			}
-			c.checkCounterSet(c.pools[pool], id.name, users)
 		}
+	}
+	for id, counters := range loses {
+		var users []*device
+		for _, other := range c.pools[id.pool].devices {
+			if c.holdings[other.id].taken() || len(picks[other.id]) > 0 {
+				users = append(users, other)
+			}
+		}
+		c.checkCounterSet(c.pools[id.pool], id.name, counters, users)
 	}
 }
 
-func (c *checker) checkCounterSet(p *pool, set string, users []*device) {
+// checkCounterSet checks the counters that lose something. Others may have been
+// overdrawn before, which is not the fault of the allocation.
+func (c *checker) checkCounterSet(p *pool, set string, counters sets.Set[string], users []*device) {
 	used := make(map[string]*big.Rat)
 	var common sets.Set[string]
 	members := 0
@@ -67,7 +74,8 @@ func (c *checker) checkCounterSet(p *pool, set string, users []*device) {
 			members++
 		}
 	}
-	for name, amount := range used {
+	for name := range counters {
+		amount := used[name]
 		counter, ok := p.counters[set][name]
 		if !ok || amount.Cmp(exactly(counter.Value)) > 0 {
 			c.problem("counter set %s: %s of counter %s is in use, there is %s", set, amount.RatString(), name, counter.Value.String())

@@ -82,6 +82,10 @@ func New(seed uint64) *allocationcheck.Situation {
 	// skipNodeOperations at all: they give out the devices as if it were not
 	// there. The newest refuses them unless the feature is on.
 	g.uses.skips = g.uses.skips && isNewest(g.cluster.Features)
+	// Without the feature the stock allocator takes a list for a value of an
+	// unknown type, which the first device under a constraint may have and no
+	// other. No API server stores lists then.
+	g.uses.lists = g.uses.lists && g.cluster.Features.ListTypeAttributes
 	for pool := range 1 + g.IntN(3) {
 		g.addPool(fmt.Sprintf("pool-%d", pool))
 	}
