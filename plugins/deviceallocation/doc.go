@@ -31,6 +31,7 @@
 //
 // This package talks to the framework, the informers and the API server. What
 // it decides is decided in the packages below it, which are pure: device,
-// capacity, inventory, ledger, selector, problem, allocator, objective, result, reason.
-// All errors become statuses in status.go; all writes go through claimwriter.
+// capacity, inventory, ledger, selector, problem, allocator, objective, result,
+// reason. All errors become statuses in status.go; all writes go through
+// claimwriter.
 package deviceallocation

@@ -151,28 +151,31 @@ func (f *feed) extendedClaim(pod types.UID) *resourceapi.ResourceClaim {
 //	PreFilter        ledger.Snapshot(devices)  gpu-0-half is not there: draws nothing
 //	Filter           gpu-0-whole               "fits": half of the GPU is handed out twice
 //
-// So the join comes first. A claim that is seen between the join and the change
-// is joined with the same devices at once (Ledger.Observe). The lock keeps
-// another slice from being taken in between: its devices would be in no join.
+// So the join comes first, and the ledger takes in no claim between the two:
+//
+//	slice handler    ledger.Snapshot(devices)  nothing is held
+//	claim handler    ledger.Observe(claim)     gpu-0-half is held
+//	slice handler    inventory.SetSlice(...)   as above
+//
+// The lock keeps another slice from being taken in after the snapshot for the
+// join was made: its devices would be in no join.
 func (f *feed) setSlice(slice *resourceapi.ResourceSlice) {
-	f.publishing.Lock()
-	defer f.publishing.Unlock()
-	f.joinBefore(slice)
-	f.inventory.SetSlice(slice)
+	f.publish(slice, f.inventory.SetSlice)
 }
 
 // deleteSlice takes in that a slice is gone, as setSlice does.
 func (f *feed) deleteSlice(slice *resourceapi.ResourceSlice) {
-	f.publishing.Lock()
-	defer f.publishing.Unlock()
-	f.joinBefore(slice)
-	f.inventory.DeleteSlice(slice)
+	f.publish(slice, f.inventory.DeleteSlice)
 }
 
-func (f *feed) joinBefore(slice *resourceapi.ResourceSlice) {
-	if f.inventory.Displaces(slice) {
-		f.ledger.Snapshot(f.inventory.Snapshot())
+func (f *feed) publish(slice *resourceapi.ResourceSlice, change func(*resourceapi.ResourceSlice)) {
+	f.publishing.Lock()
+	defer f.publishing.Unlock()
+	if !f.inventory.Displaces(slice) {
+		change(slice)
+		return
 	}
+	f.ledger.Join(f.inventory.Snapshot(), func() { change(slice) })
 }
 
 func (f *feed) setRule(rule *resourceapi.DeviceTaintRule) {

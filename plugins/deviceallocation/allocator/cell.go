@@ -124,6 +124,9 @@ func (f *field) typeOf(d int, position map[int]int) []byte {
 	o := &f.offers[d]
 	key := binary.AppendUvarint(nil, uint64(f.groupOf[d]))
 	key = append(key, flag(o.shareable), flag(o.charged))
+	if o.exact != nil {
+		key = binary.AppendUvarint(key, uint64(d)) // like no other
+	}
 	key = binary.AppendUvarint(key, uint64(len(o.counters)))
 	for _, each := range o.counters {
 		key = binary.AppendUvarint(key, uint64(position[each.stock]))

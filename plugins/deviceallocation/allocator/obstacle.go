@@ -80,6 +80,9 @@ func (s *surveyor) shortage(alternative *problem.Alternative, demands *demands) 
 	if offer.shareable && slices.ContainsFunc(offer.shares[alternative.Index], lacks) {
 		return exhaustedObstacle
 	}
+	if offer.exact != nil && !offer.exact.fit(alternative.Index, nil) {
+		return exhaustedObstacle
+	}
 	if !offer.charged && slices.ContainsFunc(offer.sets, func(d setDraw) bool { return !s.stocks.sets[d.set].Admits(d.groups) }) {
 		return groupsObstacle
 	}

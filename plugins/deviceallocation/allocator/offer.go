@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/capacity"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
@@ -58,6 +59,27 @@ type offer struct {
 	blocks   []int    // that the device draws on, ascending
 	own      int      // the block of its own capacities, or -1
 	cell     int      // -1 if it draws on nothing
+	// exact is set, and shares are not, if amounts are too far apart for whole
+	// numbers.
+	exact *exactShares
+}
+
+// exactShares are what alternatives consume of a device, next to what is used.
+type exactShares struct {
+	device  *device.Device
+	used    capacity.Amounts
+	demands []capacity.Amounts // for each alternative
+}
+
+// fit tells whether a share for the alternative fits next to those that have
+// been taken for others.
+func (e *exactShares) fit(alternative int, taken []int) bool {
+	used := e.used
+	for _, other := range taken {
+		used = used.Add(e.demands[other])
+	}
+	ok, _ := capacity.Fits(e.device.Spec, used, e.demands[alternative])
+	return ok
 }
 
 func (o *offer) draws() bool { return len(o.blocks) > 0 }
@@ -206,9 +228,17 @@ func (s *surveyor) addShares(o *offer, d *device.Device, amounts []capacity.Amou
 	if len(names) == 0 {
 		return
 	}
+	used := s.pool.usage.Consumed(d.ID.Device)
+	if !allExact(table, append(amounts, used)) {
+		o.exact = &exactShares{device: d, used: used, demands: amounts}
+		o.own = len(s.stocks.blocks)
+		o.blocks = append(o.blocks, o.own)
+		s.stocks.blocks = append(s.stocks.blocks, block{first: len(s.stocks.left)})
+		return
+	}
 	first := len(s.stocks.left)
 	left, total := table.Values(), table.Values()
-	left.Sub(table.VectorOf(s.pool.usage.Consumed(d.ID.Device)))
+	left.Sub(table.VectorOf(used))
 	for i, name := range names {
 		s.stocks.add("capacity "+d.ID.Driver.Value()+"/"+name, left[i], total[i])
 	}
@@ -223,6 +253,10 @@ func (s *surveyor) addShares(o *offer, d *device.Device, amounts []capacity.Amou
 			o.shares[a] = append(o.shares[a], draw{stock: first + i, amount: amount})
 		}
 	}
+}
+
+func allExact(table *capacity.Table, amounts []capacity.Amounts) bool {
+	return !slices.ContainsFunc(amounts, func(a capacity.Amounts) bool { return !table.Exact(a) })
 }
 
 func (s *stocks) add(kind string, left, total int64) {

@@ -103,6 +103,8 @@ type Tally struct {
 	Errors int
 	Failed *device.Device
 	Err    error
+	// FailedPart says in a few words what failed: "a selector", for instance.
+	FailedPart string
 }
 
 // Error names the cause by number; it is for tests and logs.

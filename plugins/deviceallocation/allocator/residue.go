@@ -65,6 +65,9 @@ func (s *search) appendState(key []byte, d int) []byte {
 	for _, each := range o.sets {
 		key = s.sets[each.set].Append(key)
 	}
+	for _, alternative := range s.exactTaken[d] {
+		key = binary.AppendUvarint(key, uint64(alternative))
+	}
 	if o.own >= 0 {
 		b := s.stocks.blocks[o.own]
 		for i := range b.n {

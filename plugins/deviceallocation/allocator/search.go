@@ -24,10 +24,13 @@ type search struct {
 	free []int
 	// left and sets are what is left of the stocks; opened counts, for each
 	// cell, the devices taken there.
-	left     []int64
-	sets     []inventory.Compatibility
-	opened   []int
-	residues residues
+	left   []int64
+	sets   []inventory.Compatibility
+	opened []int
+	// exactTaken has, for each device with exactShares, the alternatives that have
+	// taken one.
+	exactTaken map[int][]int
+	residues   residues
 	// chosen has, for each request, the alternative decided upon, or nil.
 	chosen []*problem.Alternative
 	// picks has, for each request, the devices taken, in order of preference.
@@ -82,6 +85,8 @@ func newSearch(ctx context.Context, f *field) *search {
 		perClaim: make([]int, len(f.problem.Claims)),
 		states:   make([]constraintState, len(f.constraints)),
 		remember: f.remembering(),
+
+		exactTaken: make(map[int][]int),
 	}
 	for g := range f.groups {
 		s.free[g] = len(f.groups[g].members)

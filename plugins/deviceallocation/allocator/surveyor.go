@@ -110,12 +110,24 @@ func (s *surveyor) failed(alternative *problem.Alternative, d *device.Device, in
 	tally := &s.tallies[alternative.Index]
 	tally.Errors++
 	if tally.Failed == nil {
-		tally.Failed, tally.Err = d, errors.Unwrap(err)
+		tally.Failed, tally.Err, tally.FailedPart = d, errors.Unwrap(err), partOfClaim(err)
 	}
 	if s.options.FailOnSelectorError {
 		s.errors = append(s.errors, failedEvaluation{
 			alternative: alternative.Index, before: len(s.devices), inUse: inUse && !alternative.Admin, err: err,
 		})
+	}
+}
+
+// partOfClaim names what could not be evaluated.
+func partOfClaim(err error) string {
+	switch e := err.(type) {
+	case *DerivationError:
+		return "derived attribute " + string(e.Attribute)
+	case *CapacityError:
+		return "the requested capacity"
+	default:
+		return "a selector"
 	}
 }
 

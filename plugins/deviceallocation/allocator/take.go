@@ -99,6 +99,9 @@ func (s *search) fits(alternative *problem.Alternative, d int) bool {
 			}
 		}
 	}
+	if o.exact != nil && !o.exact.fit(alternative.Index, s.exactTaken[d]) {
+		return false
+	}
 	if o.shareable {
 		for _, each := range o.shares[alternative.Index] {
 			if s.left[each.stock] < each.amount {
@@ -186,6 +189,9 @@ func (s *search) draw(alternative *problem.Alternative, d int) []inventory.Compa
 			s.sets[each.set] = s.sets[each.set].Add(each.groups)
 		}
 	}
+	if o.exact != nil {
+		s.exactTaken[d] = append(s.exactTaken[d], alternative.Index)
+	}
 	if o.shareable {
 		for _, each := range o.shares[alternative.Index] {
 			s.left[each.stock] -= each.amount
@@ -209,6 +215,9 @@ func (s *search) undraw(alternative *problem.Alternative, p pick) {
 		for i, each := range o.sets {
 			s.sets[each.set] = p.sets[i]
 		}
+	}
+	if taken := s.exactTaken[p.device]; o.exact != nil {
+		s.exactTaken[p.device] = taken[:len(taken)-1]
 	}
 	if o.shareable {
 		for _, each := range o.shares[alternative.Index] {

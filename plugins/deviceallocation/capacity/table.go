@@ -93,6 +93,23 @@ func (t *Table) VectorOf(amounts Amounts) Vector {
 	})
 }
 
+// Exact says whether vectors say about the values and these amounts all that
+// there is to say: nothing had to be rounded. Amounts above the value need not be
+// exact, they are too large either way.
+func (t *Table) Exact(amounts Amounts) bool {
+	for i := range t.places {
+		p := &t.places[i]
+		value, amount := inUnits(p.exact, p.scale), tame(amounts[resourceapi.QualifiedName(t.names[i])])
+		if !value.exact || value.floor == math.MaxInt64 {
+			return false
+		}
+		if n := inUnits(amount, p.scale); !n.exact && amount.Cmp(p.exact) <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // convert rounds an amount up, unless that would make one that fits too large.
 // The rounding is safe, because the part of the value that was rounded away
 // with it can no longer be given to anybody else: any other amount above zero

@@ -19,14 +19,20 @@ func newPool(id device.PoolID, publications []*publication, features device.Feat
 		Generation:   publications[0].slice.Spec.Pool.Generation,
 		publications: publications,
 	}
-	devices := 0
+	devices, unknown := 0, 0
 	for _, publication := range publications {
-		if !publication.uncounted {
+		count := int(publication.slice.Spec.Pool.ResourceSliceCount)
+		if publication.uncounted {
+			unknown = max(unknown, count)
+		} else {
 			p.Have++
+			p.Want = max(p.Want, count)
 		}
-		p.Want = max(p.Want, int(publication.slice.Spec.Pool.ResourceSliceCount))
 		p.shared = p.shared || slices.ContainsFunc(publication.targets, func(t target) bool { return t.shared() })
 		devices += len(publication.devices)
+	}
+	if p.Have == 0 {
+		p.Want = unknown
 	}
 	p.Devices = make([]*device.Device, 0, devices)
 	for _, publication := range publications {

@@ -51,12 +51,11 @@ type part struct {
 	// exclusive is set if a result without share ID gave the device to the claim.
 	exclusive bool
 	shares    []Share
-	// joined is set once the device has been found published; drawn is what it
-	// consumed then. It is never set a second time: what the device drew when
-	// it was allocated stays charged, whatever its driver publishes later.
-	// Both are guarded by Ledger.mu; all else is immutable.
-	joined bool
-	drawn  []resourceapi.DeviceCounterConsumption
+	// drawn is what the device consumed when it was first found published with
+	// counters. It is not set a second time: what the device drew when it was
+	// allocated stays charged, whatever its driver publishes later. It is
+	// guarded by Ledger.mu; all else is immutable.
+	drawn []resourceapi.DeviceCounterConsumption
 }
 
 // holdingOf returns what an allocation takes away from others. Admin access
@@ -127,8 +126,8 @@ func (h *holding) inherit(before *holding) {
 		return
 	}
 	for _, p := range h.devices {
-		if old := before.part(p.id); old != nil && old.joined && !p.joined {
-			p.joined, p.drawn = true, old.drawn
+		if old := before.part(p.id); old != nil && len(p.drawn) == 0 {
+			p.drawn = old.drawn
 		}
 	}
 }

@@ -19,12 +19,29 @@ type claimPart struct {
 
 // join remembers what the device consumes as it is published.
 func (p *part) join(devices *inventory.Snapshot) {
-	if p.joined {
+	if len(p.drawn) > 0 {
 		return
 	}
 	if d := publishedIn(devices, p.id); d != nil {
-		p.joined, p.drawn = true, d.Spec.ConsumesCounters
+		p.drawn = d.Spec.ConsumesCounters
 	}
+}
+
+// Join brings the state up to date with what is published and then calls then,
+// which is about to change that; no claim is taken in between. It is for
+// changes that devices with counters may not survive (Inventory.Displaces):
+//
+//	Observe(claim)      the claim holds gpu-0-half
+//	SetSlice(...)       gpu-0-half is gone
+//	Snapshot(devices)   nobody knows what gpu-0-half draws
+//
+// With the join before SetSlice, the holding remembers. then must not call the
+// Ledger.
+func (l *Ledger) Join(devices *inventory.Snapshot, then func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refresh(devices)
+	then()
 }
 
 // before returns what the device consumed when the claim got it, for chargesOf.

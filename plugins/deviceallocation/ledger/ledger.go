@@ -95,7 +95,6 @@ func (l *Ledger) take(side map[types.UID]*holding, h *holding) {
 	l.release(side, h.holder.Claim)
 	side[h.holder.Claim] = h
 	for _, p := range h.devices {
-		p.join(l.devices)
 		id := p.id
 		pool := l.pools[id.PoolID()]
 		if pool == nil {

@@ -159,10 +159,17 @@ func (c *scenario) class(name string) (*resourceapi.DeviceClass, error) {
 	return nil, fmt.Errorf("no class %s", name)
 }
 
+// features is everything that is supported, and the one feature that is refused.
+var features = func() device.Features {
+	features := device.AllFeatures()
+	features.NodeAllocatableResources = true
+	return features
+}()
+
 // decide words what happens on each node.
 func (c *scenario) decide(t *testing.T) string {
 	t.Helper()
-	devices, holders := inventory.New(device.AllFeatures()), ledger.New()
+	devices, holders := inventory.New(features), ledger.New()
 	for _, rule := range c.rules {
 		devices.SetTaintRule(rule)
 	}
@@ -173,7 +180,7 @@ func (c *scenario) decide(t *testing.T) string {
 		holders.Observe(claim)
 	}
 	p, err := problem.Build(c.pending, problem.Source{
-		Classes: c.class, Features: device.AllFeatures(),
+		Classes: c.class, Features: features,
 		Compiler: selector.NewCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
 	})
 	var refused *problem.RefusedError

@@ -65,6 +65,12 @@ func detail(p *problem.Problem, r *allocator.Rejection) string {
 		return fmt.Sprintf("matching devices need %s, which this scheduler does not support", r.Tally.Feature)
 	case allocator.NodeOperations:
 		return "matching devices need a node that declares the feature DRAOptionalNodeOperations"
+	case allocator.Misfit:
+		return misfit(r)
+	case allocator.Exhausted:
+		return "capacity or counters of all matching devices used up"
+	case allocator.Incompatible:
+		return "compatibility groups of devices in use exclude all matching devices"
 	case allocator.InUse:
 		return "all matching devices in use"
 	case allocator.Tainted:
@@ -87,6 +93,13 @@ func detail(p *problem.Problem, r *allocator.Rejection) string {
 	default:
 		return "cannot be satisfied"
 	}
+}
+
+func misfit(r *allocator.Rejection) string {
+	if r.Tally.MissingCapacity == "" {
+		return fmt.Sprintf("the requested capacity makes no sense for matching devices (%s)", firstLine(r.Tally.Err))
+	}
+	return fmt.Sprintf("no matching device offers the requested capacity %s", r.Tally.MissingCapacity)
 }
 
 // noMatch names the selector that turned the last devices away. A selector
@@ -115,11 +128,21 @@ func Failure(p *problem.Problem, r *allocator.Rejection) string {
 	if r.Tally.Failed == nil || r.Alternative < 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%sa selector fails for device %s: %s", subject(p, r.Alternative), r.Tally.Failed.ID, firstLine(r.Tally.Err))
+	text := fmt.Sprintf("%s%s fails for device %s: %s", subject(p, r.Alternative), r.Tally.FailedPart, r.Tally.Failed.ID, firstLine(r.Tally.Err))
 	if strings.Contains(text, "no such key") {
 		text += " (guard optional attributes with has() or .?)"
 	}
 	return text
+}
+
+// DerivationError words the failure of a derived attribute that ends the attempt.
+func DerivationError(p *problem.Problem, e *allocator.DerivationError) string {
+	return fmt.Sprintf("%sderived attribute %s fails for device %s: %s", subject(p, e.Alternative), e.Attribute, e.Device.ID, firstLine(e.Err))
+}
+
+// CapacityError words the request for capacity that ends the attempt.
+func CapacityError(p *problem.Problem, e *allocator.CapacityError) string {
+	return fmt.Sprintf("%srequested capacity makes no sense for device %s: %s", subject(p, e.Alternative), e.Device.ID, firstLine(e.Err))
 }
 
 // SelectorError words the failure of a selector that ends the attempt.

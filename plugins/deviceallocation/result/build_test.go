@@ -115,7 +115,7 @@ func TestConditionsAndOperations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, solution := solve(t, classes, []*builders.SliceBuilder{slice}, claim)
 			for range 2 {
-				got, err := result.Build(p, solution, nodeName)
+				got, err := result.Build(p, solution, nodeName, uuid.NewUUID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -280,18 +280,18 @@ func TestResultsShareNothing(t *testing.T) {
 	class := builders.Class("gpu").Config(driver, `"class 1"`).Config(driver, `"class 2"`)
 	claim := builders.Claim("c", builders.Request("a", "gpu").Tolerate("x"), builders.Request("b", "other")).Config(driver, `"claim"`, "a")
 	p, solution := solve(t, []*builders.ClassBuilder{class, builders.Class("other")}, local(2), claim)
-	before, err := result.Build(p, solution, nodeName)
+	before, err := result.Build(p, solution, nodeName, uuid.NewUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoiled, _ := result.Build(p, solution, nodeName)
+	spoiled, _ := result.Build(p, solution, nodeName, uuid.NewUUID)
 	spoiled[0].Devices.Results[0].Tolerations[0].Key = "changed"
 	spoiled[0].Devices.Config[0].Requests[0] = "changed"
 	spoiled[0].Devices.Config[2].Requests[0] = "changed"
 	if diff := cmp.Diff(before[0].Devices.Config[1], spoiled[0].Devices.Config[1]); diff != "" {
 		t.Errorf("a change of one configuration has changed another (-before +after):\n%s", diff)
 	}
-	again, _ := result.Build(p, solution, nodeName)
+	again, _ := result.Build(p, solution, nodeName, uuid.NewUUID)
 	if diff := cmp.Diff(before, again); diff != "" {
 		t.Errorf("a change of the result has changed its source (-before +after):\n%s", diff)
 	}
