@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
@@ -38,10 +39,14 @@ func TestSolveAgainstStockAllFeatures(t *testing.T) {
 	cases := fromEnvironment(t, "DIFFERENTIAL_CASES", 500)
 	outcomes := make(map[string]int)
 	for i := range cases {
-		d := &duel{T: t, situation: randomcluster.New(seed + i)}
+		d := &duel{situation: randomcluster.New(seed + i)}
 		outcomes[d.run()]++
+		for _, problem := range d.problems {
+			t.Error(problem)
+		}
 		if t.Failed() {
-			t.Fatalf("replay with DIFFERENTIAL_SEED=%d DIFFERENTIAL_CASES=1", seed+i)
+			d.situation = randomcluster.Shrink(d.situation, fails)
+			t.Fatalf("replay with DIFFERENTIAL_SEED=%d DIFFERENTIAL_CASES=1; enough of it is:\n%s", seed+i, d.describe())
 		}
 	}
 	t.Logf("%d clusters: %v", cases, outcomes)
@@ -52,8 +57,19 @@ func TestSolveAgainstStockAllFeatures(t *testing.T) {
 
 // duel is one comparison.
 type duel struct {
-	*testing.T
 	situation *allocationcheck.Situation
+	problems  []string
+}
+
+func (d *duel) problem(format string, arguments ...any) {
+	d.problems = append(d.problems, fmt.Sprintf(format, arguments...))
+}
+
+// fails tells whether there are problems with a cluster.
+func fails(s *allocationcheck.Situation) bool {
+	d := &duel{situation: s}
+	d.run()
+	return len(d.problems) > 0
 }
 
 // answer is what Solve says.
@@ -75,7 +91,6 @@ func (a answer) String() string {
 
 // solve asks Solve, and checks what it finds.
 func (d *duel) solve(options allocator.Options) answer {
-	d.Helper()
 	var a answer
 	p, err := problem.Build(d.situation.Claims, problem.Source{Classes: d.class, Compiler: d.compiler(), Features: d.features()})
 	if err != nil {
@@ -87,7 +102,7 @@ func (d *duel) solve(options allocator.Options) answer {
 	case errors.As(err, &a.rejection):
 		return a
 	case err != nil:
-		d.Errorf("unexpected error: %v", err)
+		d.problem("unexpected error: %v", err)
 		return a
 	}
 	shares := 0
@@ -96,10 +111,10 @@ func (d *duel) solve(options allocator.Options) answer {
 		return types.UID(fmt.Sprintf("new-share-%d", shares))
 	})
 	if err != nil {
-		d.Errorf("build the result: %v", err)
+		d.problem("build the result: %v", err)
 	}
 	for _, problem := range allocationcheck.Check(d.situation, a.allocations) {
-		d.Errorf("compatible %t: %s", options.Compatible, problem)
+		d.problem("compatible mode %t: %s", options.Compatible, problem)
 	}
 	return a
 }
@@ -152,7 +167,6 @@ func (d *duel) view() allocator.Node {
 
 // run returns what the stock allocator says.
 func (d *duel) run() string {
-	d.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stockPatience)
 	defer cancel()
 	want, err := randomcluster.Stock(ctx, d.situation)
@@ -160,14 +174,14 @@ func (d *duel) run() string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		if compatible.allocations != nil && shipped.allocations == nil {
-			d.Errorf("%v as shipped, %v in compatible mode", shipped, compatible)
+			d.problem("%v as shipped, %v in compatible mode", shipped, compatible)
 		}
 		return "timed out"
 	case err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode):
 		return d.compareFatal(err, compatible)
 	case want == nil:
 		if compatible.allocations != nil {
-			d.Errorf("%v, but the stock allocator finds nothing", compatible)
+			d.problem("%v, but the stock allocator finds nothing", compatible)
 		}
 		if shipped.allocations != nil {
 			return "rejected, found as shipped"
@@ -175,13 +189,13 @@ func (d *duel) run() string {
 		return "rejected"
 	}
 	if shipped.allocations == nil {
-		d.Errorf("%v as shipped, but the stock allocator answers %v", shipped, want)
+		d.problem("%v as shipped, but the stock allocator answers %v", shipped, want)
 	}
 	if compatible.allocations == nil {
-		d.Errorf("%v, but the stock allocator answers %v", compatible, want)
+		d.problem("%v, but the stock allocator answers %v", compatible, want)
 	} else if randomcluster.IsOrdered(d.situation.Features) {
 		if diff := cmp.Diff(anonymous(want), anonymous(compatible.allocations), exactQuantities); diff != "" {
-			d.Errorf("allocations differ (-stock +ours):\n%s", diff)
+			d.problem("allocations differ (-stock +ours):\n%s", diff)
 		}
 	}
 	return "allocated"
@@ -209,22 +223,21 @@ func anonymous(allocations []resourceapi.AllocationResult) []resourceapi.Allocat
 // aborts the whole pod. Here they refuse the claim or reject one node, and some
 // are overcome.
 func (d *duel) compareFatal(stockErr error, a answer) string {
-	d.Helper()
 	text := stockErr.Error()
 	switch {
 	case strings.Contains(text, "feature is disabled"), strings.Contains(text, "unsupported constraint type"):
 		if a.refused == nil {
-			d.Errorf("%v: want the claim refused, as %q", a, text)
+			d.problem("%v: want the claim refused, as %q", a, text)
 		}
 		return "fatal: feature"
 	case strings.Contains(text, "currently being updated"), strings.Contains(text, "currently invalid"):
-		if a.rejection == nil || a.rejection.Cause != allocator.PoolFault {
-			d.Errorf("%v: want a rejection because of the pool, as %q", a, text)
+		if a.refused == nil && (a.rejection == nil || a.rejection.Cause != allocator.PoolFault) {
+			d.problem("%v: want a rejection because of the pool, as %q", a, text)
 		}
 		return "fatal: pool"
 	case strings.Contains(text, "exceeds the claim limit"):
-		if a.rejection == nil || a.rejection.Cause == allocator.OutOfBudget {
-			d.Errorf("%v: want a rejection, as %q", a, text)
+		if a.refused == nil && (a.rejection == nil || a.rejection.Cause == allocator.OutOfBudget) {
+			d.problem("%v: want a rejection, as %q", a, text)
 		}
 		return "fatal: limit"
 	case strings.Contains(text, "claim constraint would not be satisfied"):
@@ -232,6 +245,20 @@ func (d *duel) compareFatal(stockErr error, a answer) string {
 	case strings.Contains(text, "CEL runtime error"), strings.Contains(text, "evaluate derived attribute"):
 		return fmt.Sprintf("fatal: expression, solved here: %t", a.allocations != nil)
 	}
-	d.Errorf("unknown error of the stock allocator: %v", stockErr)
+	d.problem("unknown error of the stock allocator: %v", stockErr)
 	return "error"
+}
+
+// describe writes the cluster down for whoever looks into a failure.
+func (d *duel) describe() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "features: %+v\n", d.situation.Features)
+	for _, object := range []any{d.situation.Slices, d.situation.Held, d.situation.Claims} {
+		written, err := yaml.Marshal(object)
+		if err != nil {
+			d.problem("write down the cluster: %v", err)
+		}
+		fmt.Fprintf(&text, "%s---\n", written)
+	}
+	return text.String()
 }
