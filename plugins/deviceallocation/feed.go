@@ -31,6 +31,7 @@ import (
 type feed struct {
 	inventory *inventory.Inventory
 	ledger    *ledger.Ledger
+	watch     claimWatch
 	slices    resourcelisters.ResourceSliceLister
 	rules     resourcelisters.DeviceTaintRuleLister
 	// extended finds the claims that were made for the extended resources of a
@@ -66,7 +67,7 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Le
 		return nil, fmt.Errorf("add index %s: %w", extendedIndex, err)
 	}
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		informers.ResourceClaims().Informer():   handler(f.ledger.Observe, f.ledger.Forget),
+		informers.ResourceClaims().Informer():   handler(f.claimSeen, f.claimGone),
 		informers.ResourceSlices().Informer():   handler(f.setSlice, f.deleteSlice),
 		informers.DeviceTaintRules().Informer(): handler(f.setRule, f.deleteRule),
 		// What a node can reach is worked out when it is needed; only the end of
@@ -110,6 +111,16 @@ func handler[T any](set, gone func(T)) cache.ResourceEventHandler {
 			ifType(obj, gone)
 		},
 	}
+}
+
+func (f *feed) claimSeen(claim *resourceapi.ResourceClaim) {
+	f.ledger.Observe(claim)
+	f.watch.seen(claim)
+}
+
+func (f *feed) claimGone(claim *resourceapi.ResourceClaim) {
+	f.ledger.Forget(claim)
+	f.watch.gone(claim)
 }
 
 func ifType[T any](obj any, f func(T)) {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -57,7 +58,7 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 }
 
 func newReservation(found *found, nodeName string) (*reservation, error) {
-	allocations, err := result.Build(found.variant.problem, found.solution, nodeName)
+	allocations, err := result.Build(found.variant.problem, found.solution, nodeName, uuid.NewUUID)
 	if err != nil {
 		return nil, err
 	}

@@ -17,12 +17,15 @@ type claimPart struct {
 	part    *part
 }
 
-// join remembers what the device consumes as it is published.
+// join remembers what the device consumes as it is published. What is the same
+// as before is shared with the newest slice, so that old ones need not be kept
+// and the two are found to be the same at a glance.
 func (p *part) join(devices *inventory.Snapshot) {
-	if len(p.drawn) > 0 {
+	d := publishedIn(devices, p.id)
+	if d == nil || same(p.drawn, d.Spec.ConsumesCounters) {
 		return
 	}
-	if d := publishedIn(devices, p.id); d != nil {
+	if len(p.drawn) == 0 || equalConsumptions(p.drawn, d.Spec.ConsumesCounters) {
 		p.drawn = d.Spec.ConsumesCounters
 	}
 }

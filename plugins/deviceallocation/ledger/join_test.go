@@ -97,6 +97,22 @@ func TestJoinBeforeChange(t *testing.T) {
 	}
 }
 
+// TestJoinTakesNoClaimBetween: a claim that comes after the join but before the
+// change would not be joined with what goes away.
+func TestJoinTakesNoClaimBetween(t *testing.T) {
+	l := New()
+	called := false
+	l.Join(nil, func() {
+		called = true
+		if l.mu.TryLock() {
+			t.Error("a claim can be taken in meanwhile")
+		}
+	})
+	if !called {
+		t.Error("the change was not made")
+	}
+}
+
 // drawOracle is what should be charged: per claim and device the memory that
 // the device drew when the claim got it.
 type drawOracle struct {

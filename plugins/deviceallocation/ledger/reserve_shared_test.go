@@ -21,7 +21,7 @@ func TestReserveSharedDevices(t *testing.T) {
 		partition("half", "5"), partition("other-half", "5"), partition("most", "8"), partition("grouped", "1", "a"),
 		partition("grouped-too", "1", "a", "b"), partition("other-group", "1", "b"),
 		shareable(resourceapi.Device{Name: "nic"}, "10"), shareable(resourceapi.Device{Name: "unlimited"}, ""), both,
-		{Name: "gpu"},
+		{Name: "gpu"}, partition("idle", "0"),
 	}
 	share := func(name, amount string) resourceapi.DeviceRequestAllocationResult {
 		return shareResult("p/"+name, types.UID(name+amount), amount)
@@ -55,7 +55,7 @@ func TestReserveSharedDevices(t *testing.T) {
 		},
 		"over-committed already, but nothing more is drawn": {
 			held:  []*resourceapi.ResourceClaim{newClaim("h", 1, result("p/half"), result("p/most"))},
-			asks:  []Reservation{asking("a", result("p/gpu"))},
+			asks:  []Reservation{asking("a", result("p/gpu"), result("p/idle"))},
 			drawn: []string{"gpu/memory: 13"},
 		},
 		"admin access needs no counters": {
@@ -195,7 +195,7 @@ func TestReserveSharedDevices(t *testing.T) {
 // published less.
 func TestReserveAgainstPresentState(t *testing.T) {
 	w := newWorld()
-	w.publish(sliceOf("a", 1, partition("half", "5"), shareable(resourceapi.Device{Name: "nic"}, "10")))
+	w.publish(sliceOf("a", 1, partition("half", "5"), partition("most", "8"), shareable(resourceapi.Device{Name: "nic"}, "10")))
 	w.publish(countersOf(1, map[string]map[string]string{"gpu": {"memory": "10"}}))
 	half := asking("a", result("p/half"))
 	nic := asking("b", shareResult("p/nic", "1", "6"))
@@ -216,10 +216,10 @@ func TestReserveAgainstPresentState(t *testing.T) {
 	if err := w.reserve(half); err != nil {
 		t.Errorf("incomplete pool: %v", err)
 	}
-	most := asking("c", result("p/half"), result("p/other"))
+	most := asking("c", result("p/most"))
 	most.Chosen = half.Chosen
-	if err := w.reserve(most); !errors.As(err, &conflict) || conflict.Counter != "" {
-		t.Errorf("device that is held, incomplete pool: %v", err)
+	if err := w.reserve(most); !errors.As(err, &conflict) || conflict.Counter != "memory" || conflict.Holder.Claim != uidOf("a") {
+		t.Errorf("too little left, incomplete pool: %v", err)
 	}
 }
 

@@ -139,8 +139,12 @@ func (u *PoolUsage) Groups(counters *inventory.Counters, set int) inventory.Comp
 func (u *PoolUsage) equal(other *PoolUsage) bool {
 	return maps.EqualFunc(u.devices, other.devices, func(a, b deviceUsage) bool {
 		return a.holders == b.holders && a.exclusive == b.exclusive && slices.EqualFunc(a.shares, b.shares, equalShares) &&
-			apiequality.Semantic.DeepEqual(a.drawn, b.drawn)
+			slices.EqualFunc(a.drawn, b.drawn, equalConsumptions)
 	})
+}
+
+func equalConsumptions(a, b []resourceapi.DeviceCounterConsumption) bool {
+	return same(a, b) || apiequality.Semantic.DeepEqual(a, b)
 }
 
 func equalShares(a, b Share) bool {

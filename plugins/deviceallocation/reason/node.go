@@ -1,12 +1,14 @@
 package reason
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
@@ -128,28 +130,36 @@ func Failure(p *problem.Problem, r *allocator.Rejection) string {
 	if r.Tally.Failed == nil || r.Alternative < 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s%s fails for device %s: %s", subject(p, r.Alternative), r.Tally.FailedPart, r.Tally.Failed.ID, firstLine(r.Tally.Err))
+	text := fails(p, r.Alternative, r.Tally.FailedPart, r.Tally.Failed, r.Tally.Err)
 	if strings.Contains(text, "no such key") {
 		text += " (guard optional attributes with has() or .?)"
 	}
 	return text
 }
 
-// DerivationError words the failure of a derived attribute that ends the attempt.
-func DerivationError(p *problem.Problem, e *allocator.DerivationError) string {
-	return fmt.Sprintf("%sderived attribute %s fails for device %s: %s", subject(p, e.Alternative), e.Attribute, e.Device.ID, firstLine(e.Err))
+// Failed words the error about a device that ends the attempt. It is empty for
+// any other error.
+func Failed(p *problem.Problem, err error) string {
+	var (
+		selector   *allocator.SelectorError
+		derivation *allocator.DerivationError
+		capacity   *allocator.CapacityError
+	)
+	switch {
+	case errors.As(err, &selector):
+		name := selectorName(p.Alternatives[selector.Alternative].Selectors[selector.Selector])
+		return fails(p, selector.Alternative, name, selector.Device, selector.Err)
+	case errors.As(err, &derivation):
+		return fails(p, derivation.Alternative, fmt.Sprintf("derived attribute %s", derivation.Attribute), derivation.Device, derivation.Err)
+	case errors.As(err, &capacity):
+		return fails(p, capacity.Alternative, "the requested capacity", capacity.Device, capacity.Err)
+	default:
+		return ""
+	}
 }
 
-// CapacityError words the request for capacity that ends the attempt.
-func CapacityError(p *problem.Problem, e *allocator.CapacityError) string {
-	return fmt.Sprintf("%srequested capacity makes no sense for device %s: %s", subject(p, e.Alternative), e.Device.ID, firstLine(e.Err))
-}
-
-// SelectorError words the failure of a selector that ends the attempt.
-func SelectorError(p *problem.Problem, e *allocator.SelectorError) string {
-	alternative := p.Alternatives[e.Alternative]
-	return fmt.Sprintf("%s%s fails for device %s: %s", subject(p, e.Alternative),
-		selectorName(alternative.Selectors[e.Selector]), e.Device.ID, firstLine(e.Err))
+func fails(p *problem.Problem, alternative int, what string, d *device.Device, err error) string {
+	return fmt.Sprintf("%s%s fails for device %s: %s", subject(p, alternative), what, d.ID, firstLine(err))
 }
 
 // firstLine keeps compilers' drawings out of conditions.
