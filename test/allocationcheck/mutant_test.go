@@ -30,13 +30,16 @@ type mutant struct {
 	subrequest *resourceapi.DeviceSubRequest
 }
 
-// newMutant copies everything and picks a result.
+// newMutant copies everything and picks a result, of which there must be one.
 func newMutant(r *rand.Rand, s *allocationcheck.Situation, allocations []resourceapi.AllocationResult) *mutant {
 	m := &mutant{Rand: r, situation: s.DeepCopy()}
 	for _, a := range allocations {
 		m.allocations = append(m.allocations, *a.DeepCopy())
 	}
 	i := r.IntN(len(allocations))
+	for len(allocations[i].Devices.Results) == 0 {
+		i = (i + 1) % len(allocations)
+	}
 	m.claim, m.of = m.situation.Claims[i], &m.allocations[i]
 	m.result = &m.of.Devices.Results[r.IntN(len(m.of.Devices.Results))]
 	m.slice, m.device = m.find(m.result)
@@ -147,7 +150,7 @@ func TestCheckRejectsMutants(t *testing.T) {
 	for i := range cases {
 		s := randomcluster.New(seed + i)
 		allocations, outcome := askStock(s)
-		if outcome != "allocated" {
+		if outcome != "allocated" || !slices.ContainsFunc(allocations, func(a resourceapi.AllocationResult) bool { return len(a.Devices.Results) > 0 }) {
 			continue
 		}
 		for name, mutate := range all {

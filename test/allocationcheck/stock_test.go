@@ -48,7 +48,7 @@ func askStock(s *allocationcheck.Situation) ([]resourceapi.AllocationResult, str
 	}
 	for _, known := range []string{
 		"currently being updated", "currently invalid", "exceeds the claim limit", "constraint would not be satisfied",
-		"CEL runtime error", "CEL compile error", "evaluate derived attribute", "feature is disabled", "unsupported constraint type",
+		"could not retrieve device class", "CEL runtime error", "CEL compile error", "evaluate derived attribute", "feature is disabled", "unsupported constraint type",
 	} {
 		if strings.Contains(err.Error(), known) {
 			return nil, "fatal: " + known

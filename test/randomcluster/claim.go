@@ -36,6 +36,9 @@ func (g *generator) claim(name string) *resourceapi.ResourceClaim {
 	g.deriving = g.uses.derived && g.chance(85)
 	g.derivation = oneOf(g, g.derivations()...)
 	var names []string
+	if g.chance(1) {
+		return claim.Obj() // valid, and satisfied by nothing
+	}
 	requests := oneOf(g, 1, 1, 1, 2, 2, 3)
 	if g.uses.constraints {
 		requests = oneOf(g, 1, 2, 2, 2, 3) // one device alone satisfies most constraints
@@ -107,6 +110,9 @@ func (g *generator) ask(name string) *builders.RequestBuilder {
 	} else {
 		ask.Count(oneOf[int64](g, 1, 1, 1, 1, 2, 2, 3))
 	}
+	if g.chance(1) {
+		ask.Count(resourceapi.AllocationResultsMaxSize + 1)
+	}
 	for g.chance(12) {
 		usable := selectors[:len(selectors)-1]
 		if g.uses.errors {
@@ -118,6 +124,15 @@ func (g *generator) ask(name string) *builders.RequestBuilder {
 		ask.Tolerate(oneOf(g, "broken", "old"))
 	}
 	return ask.With(func(spec *resourceapi.ExactDeviceRequest) {
+		if g.uses.taints && g.chance(20) {
+			spec.Tolerations = append(spec.Tolerations, resourceapi.DeviceToleration{
+				Key: oneOf(g, "broken", "old"), Operator: resourceapi.DeviceTolerationOpEqual, Value: "fan",
+				Effect: oneOf(g, "", resourceapi.DeviceTaintEffectNoSchedule),
+			})
+		}
+		if g.uses.errors && g.chance(5) {
+			spec.DeviceClassName = "missing"
+		}
 		if g.uses.sharing && g.chance(40) {
 			spec.Capacity = &resourceapi.CapacityRequirements{Requests: g.amounts()}
 		}

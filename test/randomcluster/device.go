@@ -25,10 +25,16 @@ const (
 func (g *generator) device(p *poolPlan, name string) *builders.DeviceBuilder {
 	d := builders.Device(name)
 	g.attributes(d)
-	if g.uses.taints && g.chance(20) {
-		d.Taint(oneOf(g, "broken", "old"), oneOf(g, resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNoExecute, resourceapi.DeviceTaintEffectNone))
-	}
 	return d.With(func(spec *resourceapi.Device) {
+		if g.uses.taints && g.chance(20) {
+			spec.Taints = append(spec.Taints, resourceapi.DeviceTaint{
+				Key: oneOf(g, "broken", "old"), Value: oneOf(g, "", "", "fan"),
+				Effect: oneOf(g, resourceapi.DeviceTaintEffectNoSchedule, resourceapi.DeviceTaintEffectNoExecute, resourceapi.DeviceTaintEffectNone, "FromTheFuture"),
+			})
+		}
+		if g.uses.lists && spec.Attributes != nil && g.chance(25) {
+			spec.Attributes[versionAttribute] = resourceapi.DeviceAttribute{VersionValues: oneOf(g, []string{"1.0.0"}, []string{"1.0.0", "2.1.0"}, []string{"2.1.0", "3.0.0"})}
+		}
 		g.capacities(p, spec)
 		if len(p.sets) > 0 && g.chance(80) {
 			g.partition(p, spec)
@@ -55,8 +61,6 @@ func (g *generator) attributes(d *builders.DeviceBuilder) {
 		d.Attribute(readyAttribute, g.chance(80))
 	}
 	if g.chance(60) {
-		// Without the feature "lists" half of the devices would have a type
-		// that the scheduler may not know.
 		d.Attribute(versionAttribute, builders.Version(oneOf(g, "1.0.0", "1.0.0", "2.1.0")))
 	}
 	if g.chance(70) {

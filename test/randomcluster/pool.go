@@ -93,6 +93,13 @@ func (g *generator) deviceSlice(p *poolPlan, number, size int) *builders.SliceBu
 				[]resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationNodePrepareResources, resourceapi.SkipNodeOperationNodeUnprepareResources})
 		})
 	}
+	if g.uses.faults && g.chance(6) && size > 0 {
+		slice.Devices(builders.Device("dev-0-0"), builders.Device("dev-0-0"))
+	}
+	if g.chance(3) {
+		// The driver no longer publishes what somebody still has.
+		g.holder(p, &resourceapi.Device{Name: "gone"}, func(*resourceapi.DeviceRequestAllocationResult) {})
+	}
 	far := slice.Obj().Spec.NodeName
 	for _, d := range devices {
 		spec, far := d.Obj(), far
