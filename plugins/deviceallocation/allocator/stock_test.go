@@ -225,11 +225,11 @@ func anonymous(allocations []resourceapi.AllocationResult) []resourceapi.Allocat
 func (d *duel) compareFatal(stockErr error, a answer) string {
 	text := stockErr.Error()
 	switch {
-	case strings.Contains(text, "feature is disabled"), strings.Contains(text, "unsupported constraint type"):
+	case strings.Contains(text, "feature is disabled"), strings.Contains(text, "could not retrieve device class"), strings.Contains(text, "unsupported constraint type"):
 		if a.refused == nil {
 			d.problem("%v: want the claim refused, as %q", a, text)
 		}
-		return "fatal: feature"
+		return "fatal: feature or class"
 	case strings.Contains(text, "currently being updated"), strings.Contains(text, "currently invalid"):
 		if a.refused == nil && (a.rejection == nil || a.rejection.Cause != allocator.PoolFault) {
 			d.problem("%v: want a rejection because of the pool, as %q", a, text)
