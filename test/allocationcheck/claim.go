@@ -61,17 +61,19 @@ func (c *checker) picksOf(number int, claim *resourceapi.ResourceClaim, results 
 	return picks
 }
 
+// lookUp finds a device, if there are several one that the node can have.
 func (c *checker) lookUp(id deviceID) *device {
 	p := c.pools[poolID{id.driver, id.pool}]
 	if p == nil {
 		return nil
 	}
+	var found *device
 	for _, d := range p.devices {
-		if d.id == id {
-			return d
+		if d.id == id && (found == nil || !found.reachable) {
+			found = d
 		}
 	}
-	return nil
+	return found
 }
 
 // checkRequest checks which alternative has devices, and how many. It returns

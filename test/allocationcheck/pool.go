@@ -26,8 +26,9 @@ type pool struct {
 	fault string
 	// relevant pools have a slice for the node.
 	relevant bool
-	// devices are those of all nodes.
+	// devices are those of all nodes, names those in slices for the node.
 	devices  []*device
+	names    map[string]bool
 	counters map[string]map[string]resourceapi.Counter
 }
 
@@ -53,7 +54,7 @@ func (s *Situation) gatherPools() map[poolID]*pool {
 }
 
 func (s *Situation) poolOf(members []*resourceapi.ResourceSlice) *pool {
-	p := &pool{counters: make(map[string]map[string]resourceapi.Counter)}
+	p := &pool{names: make(map[string]bool), counters: make(map[string]map[string]resourceapi.Counter)}
 	known := int64(0)
 	for _, slice := range members {
 		if !s.Features.CompatibilityGroups && hasGroups(slice) {
@@ -83,18 +84,30 @@ func (s *Situation) addSlice(p *pool, slice *resourceapi.ResourceSlice) {
 	}
 	perDevice := slice.Spec.PerDeviceNodeSelection != nil && *slice.Spec.PerDeviceNodeSelection
 	here := !perDevice && s.reaches(slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector)
-	p.relevant = p.relevant || here
+	first := len(p.devices)
 	for i := range slice.Spec.Devices {
 		d := &device{spec: &slice.Spec.Devices[i], slice: slice, reachable: here}
 		d.id = deviceID{slice.Spec.Driver, slice.Spec.Pool.Name, d.spec.Name}
 		if perDevice {
 			d.reachable = s.reaches(d.spec.NodeName, d.spec.AllNodes, d.spec.NodeSelector)
 		}
-		p.relevant = p.relevant || d.reachable
-		if slices.ContainsFunc(p.devices, func(other *device) bool { return other.id == d.id }) {
+		p.devices = append(p.devices, d)
+	}
+	here = here || slices.ContainsFunc(p.devices[first:], func(d *device) bool { return d.reachable })
+	p.relevant = p.relevant || here
+	if here {
+		p.checkNames(p.devices[first:])
+	}
+}
+
+// checkNames: names are compared in the slices for the node only, as
+// kube-scheduler does.
+func (p *pool) checkNames(devices []*device) {
+	for _, d := range devices {
+		if p.names[d.id.name] {
 			p.fault = "two devices are named " + d.id.name
 		}
-		p.devices = append(p.devices, d)
+		p.names[d.id.name] = true
 	}
 }
 
