@@ -52,7 +52,7 @@ check: ## gofmt and go vet
 	@echo "running go vet (the first time it compiles Kubernetes: about 15 minutes on 2 cores)"
 	@go vet ./...
 
-UNIT := ./config/... ./cmd/device-scheduler/... ./cmd/sandbox ./cmd/sandbox/hardware/... ./cmd/sandbox/demo/... ./plugins/... ./test/builders/... ./test/layering/...
+UNIT := ./config/... ./cmd/device-scheduler/... ./cmd/sandbox ./cmd/sandbox/hardware/... ./cmd/sandbox/demo/... ./plugins/... ./test/builders/... ./test/allocationcheck/... ./test/randomcluster/... ./test/layering/...
 
 .PHONY: unit
 unit: ## unit, property, differential, golden and layering tests
@@ -83,6 +83,7 @@ integration: build ## tests on a real control plane, with the manifests and conf
 
 .PHONY: differential
 differential: ## 20,000 random clusters against kube-scheduler's allocator
+	@PROPERTY_CASES=20000 go test -timeout 60m -v -run TestCheckAcceptsStock ./test/allocationcheck
 	@DIFFERENTIAL_CASES=20000 go test -timeout 60m -v -run TestSolveAgainstStock ./plugins/deviceallocation/allocator
 
 .PHONY: bench

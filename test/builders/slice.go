@@ -84,6 +84,12 @@ func (b *SliceBuilder) Devices(devices ...*DeviceBuilder) *SliceBuilder {
 	return b
 }
 
+// With changes the slice in a way that is too rare for a method of its own.
+func (b *SliceBuilder) With(change func(*resourceapi.ResourceSlice)) *SliceBuilder {
+	change(&b.slice)
+	return b
+}
+
 // Obj returns the slice. Each call returns a new copy.
 func (b *SliceBuilder) Obj() *resourceapi.ResourceSlice { return b.slice.DeepCopy() }
 

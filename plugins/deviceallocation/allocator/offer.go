@@ -165,7 +165,9 @@ func (s *surveyor) offer(d *device.Device, amounts []capacity.Amounts) *offer {
 		s.addCounters(o, counters, d)
 	}
 	if o.shareable {
-		o.charged = s.pool.usage.Held(d.ID.Device)
+		// kube-scheduler thinks of shares only: an administrator's access would
+		// be charged for a device that somebody has as a whole.
+		o.charged = s.pool.usage.Held(d.ID.Device) && (!s.options.Compatible || len(s.pool.usage.Shares(d.ID.Device)) > 0)
 		s.addShares(o, d, amounts)
 	}
 	if !o.shareable && !o.draws() {

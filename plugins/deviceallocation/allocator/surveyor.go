@@ -60,7 +60,7 @@ func (s *surveyor) add(d *device.Device) error {
 	if err := s.complete(&g, d, &demands); err != nil {
 		return err
 	}
-	index, ok := s.known[string(s.encode(&g))]
+	index, ok := s.known[string(s.encode(&g, demands.offer != nil && demands.offer.shareable))]
 	if !ok {
 		index = len(s.groups)
 		s.groups = append(s.groups, g)
@@ -78,7 +78,7 @@ func (s *surveyor) add(d *device.Device) error {
 // from the time before it could be shared.
 func (s *surveyor) inUse(d *device.Device) bool {
 	name := d.ID.Device
-	if s.options.Compatible || d.AllowMultiple {
+	if s.options.Compatible && s.problem.Features.ConsumableCapacity || d.AllowMultiple {
 		return s.pool.usage.Exclusive(name)
 	}
 	return s.pool.usage.Held(name)
@@ -224,8 +224,8 @@ func (s *surveyor) usable(alternative *problem.Alternative, g *group, d *device.
 
 // encode writes the group's key into the scratch space. What devices draw on is
 // not part of it; see divide.
-func (s *surveyor) encode(g *group) []byte {
-	key := append(s.key[:0], flag(g.inUse))
+func (s *surveyor) encode(g *group, shareable bool) []byte {
+	key := append(s.key[:0], flag(g.inUse), flag(shareable))
 	for i := range g.matches {
 		key = append(key, flag(g.matches[i])|flag(g.usable[i])<<1, byte(g.obstacles.of(i)))
 		key = binary.AppendVarint(key, g.cost[i])
