@@ -74,7 +74,7 @@ func (s *surveyor) shortage(alternative *problem.Alternative, demands *demands) 
 		return noObstacle
 	}
 	lacks := func(d draw) bool { return s.stocks.left[d.stock] < d.amount }
-	if !offer.charged && (slices.ContainsFunc(offer.counters, lacks) || s.options.Compatible && s.pool.overdrawn) {
+	if !offer.charged && (slices.ContainsFunc(offer.counters, lacks) || s.options.Compatible && offer.consumes && s.pool.overdrawn) {
 		return exhaustedObstacle
 	}
 	if offer.shareable && slices.ContainsFunc(offer.shares[alternative.Index], lacks) {

@@ -53,6 +53,8 @@ type offer struct {
 	// charged says that the counters are charged already, for a share that
 	// somebody holds.
 	charged  bool
+	// consumes is set if the driver says anything about counters at all.
+	consumes bool
 	counters []draw
 	sets     []setDraw
 	shares   [][]draw // for each alternative
@@ -170,20 +172,20 @@ func (s *surveyor) offer(d *device.Device, amounts []capacity.Amounts) *offer {
 		o.charged = s.pool.usage.Held(d.ID.Device) && (!s.options.Compatible || len(s.pool.usage.Shares(d.ID.Device)) > 0)
 		s.addShares(o, d, amounts)
 	}
-	if !o.shareable && !o.draws() {
+	if !o.shareable && !o.draws() && !o.consumes {
 		return nil
 	}
 	return o
 }
 
 func (s *surveyor) addCounters(o *offer, counters *inventory.Counters, d *device.Device) {
-	draws := counters.Draws(d)
-	if len(draws) == 0 {
+	if len(d.Spec.ConsumesCounters) == 0 {
 		return
 	}
+	o.consumes = true
 	s.openCounters(counters)
 	last := -1
-	for _, each := range draws {
+	for _, each := range counters.Draws(d) {
 		if set := counters.SetOf(each.Counter); set != last {
 			last = set
 			o.blocks = append(o.blocks, s.pool.firstBlock+set)
