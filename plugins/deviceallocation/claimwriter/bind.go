@@ -19,6 +19,17 @@ type Write struct {
 	// Allocation goes into the claim. nil: the claim must still have the allocation that it has in Claim, and is only
 	// reserved. It is not changed.
 	Allocation *resourceapi.AllocationResult
+	// Consumer is what the claim gets reserved for, if not for the pod: the PodGroup that the claim is bound to
+	// (KEP-5729). nil means the pod.
+	Consumer *resourceapi.ResourceClaimConsumerReference
+}
+
+// consumer returns what the claim gets reserved for.
+func (w *Write) consumer(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference {
+	if w.Consumer != nil {
+		return *w.Consumer
+	}
+	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
 }
 
 // Bind allocates and reserves claims for a pod: all of them, or none. Claims are written in parallel; nothing is
@@ -31,11 +42,18 @@ type Write struct {
 // names may still be allocated. Only the finalizer stays: another scheduler may rely on it by now, and the
 // controller-manager removes it with the claim. Errors that are found in the claims as last seen (such as
 // ErrTooManyConsumers) cause no write at all.
+//
+// A reservation for a PodGroup stays as well, with the allocation under it. Another pod of the group may have found it
+// and rely on it without having written anything itself:
+//
+//	pod 1  writes claim 1 for the group
+//	pod 2  finds claim 1 reserved for the group, gets bound
+//	pod 1  fails to write claim 2
 func (w *Writer) Bind(ctx context.Context, pod *v1.Pod, writes []Write) (written []*resourceapi.ResourceClaim, err error) {
 	attempts := make([]*attempt, 0, len(writes))
 	seen := make(map[types.UID]bool, len(writes))
 	for _, write := range writes {
-		a := &attempt{w: w, pod: pod, write: write, claim: write.Claim}
+		a := &attempt{w: w, consumer: write.consumer(pod), write: write, claim: write.Claim}
 		if seen[write.Claim.UID] {
 			return nil, claimError(OperationBind, write.Claim, ErrListedTwice)
 		}
@@ -63,10 +81,10 @@ func (w *Writer) rollBack(ctx context.Context, attempts []*attempt) error {
 	ctx, cancel := w.cleanupContext(ctx)
 	defer cancel()
 	return forEach(attempts, func(a *attempt) error {
-		if !a.reserved {
+		if !a.reserved || a.write.Consumer != nil {
 			return nil
 		}
-		removed, err := w.remove(ctx, OperationRollBack, a.claim, a.pod.UID, a.allocation())
+		removed, err := w.remove(ctx, OperationRollBack, a.claim, a.consumer.UID, a.allocation())
 		if removed {
 			w.observer.RolledBack()
 		}
@@ -76,21 +94,22 @@ func (w *Writer) rollBack(ctx context.Context, attempts []*attempt) error {
 
 // attempt is one claim's part of one Bind. It is used by one goroutine at a time.
 type attempt struct {
-	w     *Writer
-	pod   *v1.Pod
-	write Write
+	w        *Writer
+	consumer resourceapi.ResourceClaimConsumerReference
+	write    Write
 	// claim is the newest version that is known.
 	claim *resourceapi.ResourceClaim
-	// allocated and reserved say what this attempt wrote or, after a lost answer, may have written. Without that it
-	// must not be taken back.
-	allocated, reserved bool
+	// reserved says that this attempt wrote the reservation or, after a lost answer, may have written it. Without
+	// that nothing must be taken back.
+	reserved bool
 }
 
 // allocation returns the allocation that must not outlive this attempt's reservation if that turns out to be the last
 // one; nil if there is none.
 func (a *attempt) allocation() *resourceapi.AllocationResult {
 	switch {
-	case a.allocated:
+	case a.write.Allocation != nil:
+		// Written by this attempt, or by another pod that shares the allocation and may be gone by now.
 		return a.write.Allocation
 	case len(a.write.Claim.Status.ReservedFor) > 0:
 		// The claim was in use when this attempt joined. Whoever had it may have left since, and kept the allocation
@@ -149,11 +168,10 @@ func (a *attempt) try(ctx context.Context) error {
 		next.Status.Allocation = a.write.Allocation.DeepCopy()
 	}
 	if missing.reservation {
-		next.Status.ReservedFor = append(next.Status.ReservedFor, reservationFor(a.pod))
+		next.Status.ReservedFor = append(next.Status.ReservedFor, a.consumer)
 	}
 	updated, err := a.w.updateStatus(ctx, OperationWriteStatus, next)
 	if err == nil || isLost(err) {
-		a.allocated = a.allocated || missing.allocation
 		a.reserved = a.reserved || missing.reservation
 	}
 	if err != nil {
@@ -195,7 +213,7 @@ func (a *attempt) missing() (parts, error) {
 			return missing, ErrAllocatedElsewhere
 		}
 	}
-	if !isReservedFor(a.claim, a.pod.UID) {
+	if !isReservedFor(a.claim, a.consumer.UID) {
 		missing.reservation = true
 		if len(status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
 			return missing, ErrTooManyConsumers
