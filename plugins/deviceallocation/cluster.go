@@ -19,6 +19,9 @@ type cluster struct {
 	ledger    *ledger.Ledger
 	feed      *feed
 	compiler  *selector.Compiler
+	// flights and turns order what attempts do with the same claim.
+	flights *flights
+	turns   turns
 }
 
 // lazyCluster makes the cluster when the first profile is set up, since only
@@ -43,6 +46,7 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 			EnableListTypeAttributes: features.ListTypeAttributes,
 		}),
 	}
+	c.flights = newFlights(c.ledger)
 	var err error
 	if c.feed, err = newFeed(handle, c.inventory, c.ledger); err != nil {
 		return nil, err

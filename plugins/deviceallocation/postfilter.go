@@ -86,7 +86,7 @@ func (pl *Plugin) deallocate(ctx context.Context, pod *corev1.Pod, c *allocatedC
 			return fwk.NewStatus(fwk.Unschedulable)
 		}
 	}
-	written, err := pl.writer.Deallocate(ctx, c.claim, pod)
+	written, err := pl.writer.Deallocate(ctx, c.claim, pod.UID)
 	if errors.Is(err, claimwriter.ErrInUse) || errors.Is(err, claimwriter.ErrGone) || errors.Is(err, claimwriter.ErrReplaced) {
 		return fwk.NewStatus(fwk.Unschedulable) // somebody was faster; an event will tell
 	}
