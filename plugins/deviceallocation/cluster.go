@@ -19,9 +19,9 @@ type cluster struct {
 	ledger    *ledger.Ledger
 	feed      *feed
 	compiler  *selector.Compiler
-	// flights and turns order what attempts do with the same claim.
-	flights *flights
-	turns   turns
+	// inFlight and turns order what attempts do with the same claim.
+	inFlight *inFlight
+	turns    turns
 }
 
 // lazyCluster makes the cluster when the first profile is set up, since only
@@ -46,7 +46,7 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 			EnableListTypeAttributes: features.ListTypeAttributes,
 		}),
 	}
-	c.flights = newFlights(c.ledger)
+	c.inFlight = newInFlight(c.ledger)
 	var err error
 	if c.feed, err = newFeed(handle, c.inventory, c.ledger); err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ type joinedClaim struct {
 //	pod 1  waits at Permit for the rest of the gang, its claim is in flight
 //	pod 2  failed before, comes back, and would wait for the claim to be written
 func (pl *Plugin) joinClaim(s *state, pod *corev1.Pod, claim *resourceapi.ResourceClaim) (*joinedClaim, error) {
-	allocation, group, attempts := pl.flights.find(claim.UID)
+	allocation, group, attempts := pl.inFlight.find(claim.UID)
 	if allocation == nil && pl.claims.GetPendingAllocation(claim.UID) == nil {
 		return nil, nil
 	}

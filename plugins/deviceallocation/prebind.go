@@ -165,7 +165,7 @@ func tied(write claimwriter.Write) bool {
 // look: the API server refuses to write an old version. Nor does one that another
 // pod of the group has just written for the group, which stays.
 func (pl *Plugin) confirm(ctx context.Context, s *state, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
-	if !s.consumers.have(claim) || s.consumers.choose(claim) != nil && pl.flights.written(claim.UID) {
+	if !s.consumers.have(claim) || s.consumers.choose(claim) != nil && pl.inFlight.written(claim.UID) {
 		return claim, nil
 	}
 	current, err := pl.handle.ClientSet().ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
@@ -211,6 +211,6 @@ func (pl *Plugin) assume(ctx context.Context, r *reservation) {
 			klog.FromContext(ctx).V(5).Info("Claim not assumed", "resourceclaim", klog.KObj(w.claim), "err", err)
 		}
 	}
-	pl.flights.land(pl.claims, r)
-	pl.flights.leave(pl.claims, r, false)
+	pl.inFlight.land(pl.claims, r)
+	pl.inFlight.leave(pl.claims, r, false)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +42,7 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 	for _, c := range s.joined {
 		r.claims = append(r.claims, reservedClaim{claim: c.claim, allocation: c.allocation})
 	}
-	if err := pl.flights.join(pl.claims, r); err != nil {
+	if err := pl.inFlight.join(pl.claims, r); err != nil {
 		// Somebody took a device after the snapshot. The pod tries again at once
 		// with a new one: an event that has been seen will not wake it.
 		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", nodeName, err))
@@ -96,7 +95,7 @@ func (pl *Plugin) Unreserve(ctx context.Context, cycle fwk.CycleState, pod *core
 	}
 	r := s.reservation
 	s.reservation = nil
-	pl.flights.leave(pl.claims, r, r.doubtful)
+	pl.inFlight.leave(pl.claims, r, r.doubtful)
 	if r.doubtful {
 		go pl.settle(klog.FromContext(ctx), r)
 	}

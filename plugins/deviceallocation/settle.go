@@ -30,7 +30,7 @@ func (pl *Plugin) settle(logger klog.Logger, r *reservation) {
 			pl.observe(ctx, claim)
 		}
 	}
-	pl.flights.settle(r)
+	pl.inFlight.settle(r)
 }
 
 // observe feeds the present state of a claim into the ledger. It gives up only

@@ -144,7 +144,7 @@ type reservation struct {
 	doubtful bool
 	// created is the claim made for extended resources in PreBind, or nil.
 	created *resourceapi.ResourceClaim
-	// left says that the attempt has no part in its flights any more.
+	// left says that the attempt has given up its part in the allocations in flight.
 	left bool
 }
 

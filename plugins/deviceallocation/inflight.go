@@ -14,26 +14,26 @@ import (
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 )
 
-// flights are the allocations that attempts have decided on, by claim, from
+// inFlight are the allocations that attempts have decided on, by claim, from
 // Reserve until they are written or given up. The pods of a group share them:
 // the first one chooses the devices and all of them hold the claim, so that one
 // which fails takes nothing away from the others.
 //
 // Ledger and tracker are told once for each claim, however many attempts hold
 // it: by the first one that comes and by the last one that leaves. All profiles
-// of a scheduler use the same flights. Safe for concurrent use.
-type flights struct {
+// of a scheduler use the same table. Safe for concurrent use.
+type inFlight struct {
 	ledger *ledger.Ledger
 
 	mutex   sync.Mutex
-	byClaim map[types.UID]*flight
+	byClaim map[types.UID]*allocationInFlight
 	// holds counts the attempts for which the ledger holds the devices of a
 	// claim. An attempt whose roll-back failed still has a hold when it is over.
 	holds map[types.UID]int
 }
 
-// flight is one allocation in flight.
-type flight struct {
+// allocationInFlight is one allocation in flight.
+type allocationInFlight struct {
 	allocation *resourceapi.AllocationResult
 	// group is that of the pods which share the allocation; the name is empty if
 	// a single pod has it for itself.
@@ -46,13 +46,13 @@ type flight struct {
 	written bool
 }
 
-func newFlights(holders *ledger.Ledger) *flights {
-	return &flights{ledger: holders, byClaim: make(map[types.UID]*flight), holds: make(map[types.UID]int)}
+func newInFlight(holders *ledger.Ledger) *inFlight {
+	return &inFlight{ledger: holders, byClaim: make(map[types.UID]*allocationInFlight), holds: make(map[types.UID]int)}
 }
 
 // find returns the allocation in flight for a claim, the group that shares it,
 // and how many pods hold it; nil and nothing if there is none.
-func (f *flights) find(claim types.UID) (allocation *resourceapi.AllocationResult, group types.NamespacedName, attempts int) {
+func (f *inFlight) find(claim types.UID) (allocation *resourceapi.AllocationResult, group types.NamespacedName, attempts int) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	found := f.byClaim[claim]
@@ -63,7 +63,7 @@ func (f *flights) find(claim types.UID) (allocation *resourceapi.AllocationResul
 }
 
 // written tells whether another pod has written the allocation in flight.
-func (f *flights) written(claim types.UID) bool {
+func (f *inFlight) written(claim types.UID) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	found := f.byClaim[claim]
@@ -72,7 +72,7 @@ func (f *flights) written(claim types.UID) bool {
 
 // join takes the devices of a reservation for all of its claims, or for none.
 // The error names the claim.
-func (f *flights) join(tracker fwk.ResourceClaimTracker, r *reservation) error {
+func (f *inFlight) join(tracker fwk.ResourceClaimTracker, r *reservation) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	for _, c := range r.claims {
@@ -104,13 +104,13 @@ func (f *flights) join(tracker fwk.ResourceClaimTracker, r *reservation) error {
 
 // has compares by content: each pod of a group brings the allocation that it
 // has seen.
-func (f *flight) has(allocation *resourceapi.AllocationResult) bool {
+func (f *allocationInFlight) has(allocation *resourceapi.AllocationResult) bool {
 	return f.allocation == allocation || equality.Semantic.DeepEqual(f.allocation, allocation)
 }
 
 // announce counts one more attempt for a claim. The tracker is told what the
 // claim will be when it is the first one.
-func (f *flights) announce(tracker fwk.ResourceClaimTracker, c *reservedClaim, group types.NamespacedName) error {
+func (f *inFlight) announce(tracker fwk.ResourceClaimTracker, c *reservedClaim, group types.NamespacedName) error {
 	if found := f.byClaim[c.claim.UID]; found != nil {
 		found.attempts++
 		return nil
@@ -123,13 +123,13 @@ func (f *flights) announce(tracker fwk.ResourceClaimTracker, c *reservedClaim, g
 	if err := tracker.SignalClaimPendingAllocation(c.claim.UID, future); err != nil {
 		return fmt.Errorf("announce allocation of claim %s: %w", klog.KObj(c.claim), err)
 	}
-	f.byClaim[c.claim.UID] = &flight{allocation: c.allocation, group: group, attempts: 1, announced: true}
+	f.byClaim[c.claim.UID] = &allocationInFlight{allocation: c.allocation, group: group, attempts: 1, announced: true}
 	return nil
 }
 
 // remove counts one attempt less. It reports whether the tracker has forgotten
 // the pending allocation because of that.
-func (f *flights) remove(tracker fwk.ResourceClaimTracker, claim types.UID) bool {
+func (f *inFlight) remove(tracker fwk.ResourceClaimTracker, claim types.UID) bool {
 	found := f.byClaim[claim]
 	found.attempts--
 	if found.attempts > 0 {
@@ -141,7 +141,7 @@ func (f *flights) remove(tracker fwk.ResourceClaimTracker, claim types.UID) bool
 
 // land says that the claims of a reservation are written and known to ledger
 // and tracker as such: they are not pending any more.
-func (f *flights) land(tracker fwk.ResourceClaimTracker, r *reservation) {
+func (f *inFlight) land(tracker fwk.ResourceClaimTracker, r *reservation) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	for _, c := range r.claims {
@@ -156,7 +156,7 @@ func (f *flights) land(tracker fwk.ResourceClaimTracker, r *reservation) {
 // leave ends what join began. With doubt the ledger keeps the devices until
 // settle. The tracker's claims that were only pending are as they were before.
 // Leaving twice is harmless.
-func (f *flights) leave(tracker fwk.ResourceClaimTracker, r *reservation, doubt bool) {
+func (f *inFlight) leave(tracker fwk.ResourceClaimTracker, r *reservation, doubt bool) {
 	var restored []*resourceapi.ResourceClaim
 	f.mutex.Lock()
 	if !r.left {
@@ -178,7 +178,7 @@ func (f *flights) leave(tracker fwk.ResourceClaimTracker, r *reservation, doubt 
 }
 
 // settle ends the holds of an attempt that left in doubt.
-func (f *flights) settle(r *reservation) {
+func (f *inFlight) settle(r *reservation) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	for _, c := range r.claims {
@@ -186,7 +186,7 @@ func (f *flights) settle(r *reservation) {
 	}
 }
 
-func (f *flights) drop(claim types.UID) {
+func (f *inFlight) drop(claim types.UID) {
 	if f.holds[claim]--; f.holds[claim] == 0 {
 		delete(f.holds, claim)
 		f.ledger.Unreserve(claim)
