@@ -48,7 +48,7 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 	}
 	c.inFlight = newInFlight(c.ledger)
 	var err error
-	if c.feed, err = newFeed(handle, c.inventory, c.ledger); err != nil {
+	if c.feed, err = newFeed(handle, c.inventory, c.inFlight); err != nil {
 		return nil, err
 	}
 	l.cluster = c

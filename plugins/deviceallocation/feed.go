@@ -14,7 +14,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 )
 
 // feed keeps inventory and ledger up to date. Its handlers run as the
@@ -30,7 +29,6 @@ import (
 // matter who comes first, nor that an object comes twice.
 type feed struct {
 	inventory *inventory.Inventory
-	ledger    *ledger.Ledger
 	slices    resourcelisters.ResourceSliceLister
 	rules     resourcelisters.DeviceTaintRuleLister
 	// extended finds the claims that were made for the extended resources of a
@@ -48,11 +46,10 @@ type feed struct {
 // they are for.
 const extendedIndex = "deviceAllocationExtendedResourceClaims"
 
-func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Ledger) (*feed, error) {
+func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight) (*feed, error) {
 	informers := handle.SharedInformerFactory().Resource().V1()
 	f := &feed{
 		inventory: devices,
-		ledger:    holders,
 		slices:    informers.ResourceSlices().Lister(),
 		rules:     informers.DeviceTaintRules().Lister(),
 		extended:  informers.ResourceClaims().Informer().GetIndexer(),
@@ -63,7 +60,7 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Le
 		return nil, fmt.Errorf("add index %s: %w", extendedIndex, err)
 	}
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		informers.ResourceClaims().Informer():   handler(f.ledger.Observe, f.ledger.Forget),
+		informers.ResourceClaims().Informer():   handler(claims.observe, claims.ledger.Forget),
 		informers.ResourceSlices().Informer():   handler(f.inventory.SetSlice, f.inventory.DeleteSlice),
 		informers.DeviceTaintRules().Informer(): handler(f.setRule, f.deleteRule),
 		// What a node can reach is worked out when it is needed; only the end of

@@ -50,6 +50,29 @@ func newInFlight(holders *ledger.Ledger) *inFlight {
 	return &inFlight{ledger: holders, byClaim: make(map[types.UID]*allocationInFlight), holds: make(map[types.UID]int)}
 }
 
+// observe feeds a claim that was seen into the ledger. An allocation that is seen
+// ends the reservation; if it goes away again while pods of the group still need
+// it, its devices are reserved once more:
+//
+//	pod 1  writes the claim, which ends the reservation
+//	pod 1  cannot be bound, and takes back what it wrote
+//	pod 2  is about to write the same devices: nobody else may have them
+//
+// All of this happens under the lock that join takes.
+func (f *inFlight) observe(claim *resourceapi.ResourceClaim) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.ledger.Observe(claim)
+	found := f.byClaim[claim.UID]
+	if found == nil || claim.Status.Allocation != nil {
+		return
+	}
+	again := reservedClaim{claim: claim, allocation: found.allocation}
+	// It fails if another scheduler has been faster. Then it does for whoever
+	// writes the claim what a conflict does.
+	_ = f.ledger.Reserve([]ledger.Reservation{again.reservation()})
+}
+
 // find returns the allocation in flight for a claim, the group that shares it,
 // and how many pods hold it; nil and nothing if there is none.
 func (f *inFlight) find(claim types.UID) (allocation *resourceapi.AllocationResult, group types.NamespacedName, attempts int) {

@@ -58,11 +58,12 @@ func (pl *Plugin) PodGroupPostFilter(ctx context.Context, cycle fwk.PodGroupCycl
 			done = append(done, freed)
 		}
 	}
-	remarks, err := pl.groupRemarks(g, pods)
-	if err != nil {
-		return nil, fwk.AsStatus(err)
+	if len(done) == 0 {
+		if done, err = pl.groupRemarks(g, pods); err != nil {
+			return nil, fwk.AsStatus(err)
+		}
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable, append(done, remarks...)...)
+	return nil, fwk.NewStatus(fwk.Unschedulable, done...)
 }
 
 // helpPods does for each pod what PostFilter does for a single one. done are the
@@ -112,7 +113,7 @@ func (pl *Plugin) giveBack(ctx context.Context, pod *corev1.Pod, s *state, freed
 	case c == nil:
 		return nil, ""
 	case freed.Has(c.claim.UID):
-		return nil, c.claim.UID
+		return fwk.NewStatus(fwk.Unschedulable), c.claim.UID
 	}
 	return pl.deallocate(ctx, pod, c), c.claim.UID
 }
@@ -155,7 +156,7 @@ func (pl *Plugin) freeFor(ctx context.Context, group *schedulingapi.PodGroup, cl
 	written, err := pl.writer.Deallocate(ctx, claim, group.UID)
 	switch {
 	case err == nil:
-		pl.ledger.Observe(written)
+		pl.inFlight.observe(written)
 		klog.FromContext(ctx).V(5).Info("Deallocated claim of a group", "podGroup", klog.KObj(group), "resourceclaim", klog.KObj(claim))
 		return nil
 	case errors.Is(err, claimwriter.ErrInUse):

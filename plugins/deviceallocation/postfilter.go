@@ -93,7 +93,7 @@ func (pl *Plugin) deallocate(ctx context.Context, pod *corev1.Pod, c *allocatedC
 	if err != nil {
 		return pl.again(ctx, pod, fmt.Errorf("take back the allocation of claim %s: %w", klog.KObj(c.claim), err))
 	}
-	pl.ledger.Observe(written)
+	pl.inFlight.observe(written)
 	klog.FromContext(ctx).V(5).Info("Deallocated claim", "pod", klog.KObj(pod), "resourceclaim", klog.KObj(c.claim))
 	return fwk.NewStatus(fwk.Unschedulable, "deallocation of ResourceClaim completed")
 }

@@ -204,7 +204,7 @@ func (pl *Plugin) createExtended(ctx context.Context, r *reservation) error {
 // moment at which a device looks free.
 func (pl *Plugin) assume(ctx context.Context, r *reservation) {
 	for _, w := range r.written {
-		pl.ledger.Observe(w.claim)
+		pl.inFlight.observe(w.claim)
 		// A claim that was created a moment ago may be unknown to the tracker. It
 		// serves other plugins' scores, which do not depend on this moment.
 		if err := pl.claims.AssumeClaimAfterAPICall(w.claim); err != nil {

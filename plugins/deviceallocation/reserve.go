@@ -68,22 +68,28 @@ func (r *reservation) choose(found *found) error {
 	return nil
 }
 
-// devices lists what the ledger must hold: everything but devices that are
-// only accessed by administrators.
+// devices lists what the ledger must hold.
 func (r *reservation) devices() []ledger.Reservation {
 	reservations := make([]ledger.Reservation, len(r.claims))
-	for i, c := range r.claims {
-		reservations[i] = ledger.Reservation{
-			Claim: c.claim.UID,
-			Name:  types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
-		}
-		for j := range c.allocation.Devices.Results {
-			if d := &c.allocation.Devices.Results[j]; d.AdminAccess == nil || !*d.AdminAccess {
-				reservations[i].Devices = append(reservations[i].Devices, device.NewID(d.Driver, d.Pool, d.Device))
-			}
-		}
+	for i := range r.claims {
+		reservations[i] = r.claims[i].reservation()
 	}
 	return reservations
+}
+
+// reservation asks for everything but devices that are only accessed by
+// administrators.
+func (c *reservedClaim) reservation() ledger.Reservation {
+	r := ledger.Reservation{
+		Claim: c.claim.UID,
+		Name:  types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
+	}
+	for i := range c.allocation.Devices.Results {
+		if d := &c.allocation.Devices.Results[i]; d.AdminAccess == nil || !*d.AdminAccess {
+			r.Devices = append(r.Devices, device.NewID(d.Driver, d.Pool, d.Device))
+		}
+	}
+	return r
 }
 
 // Unreserve takes back what Reserve and PreBind did. It may be called at any

@@ -48,7 +48,7 @@ func (pl *Plugin) observe(ctx context.Context, claim *resourceapi.ResourceClaim)
 			return false, nil
 		}
 		if current.UID == claim.UID {
-			pl.ledger.Observe(current)
+			pl.inFlight.observe(current)
 		}
 		return true, nil
 	})
