@@ -67,7 +67,10 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.schedulerBinary, err = binary(SchedulerVariable, "cmd/device-scheduler", c.dir); err != nil {
 		return err
 	}
-	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane")})
+	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
+		Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane"), FeatureGates: alphaGates,
+		APIServerFlags: []string{"--runtime-config=scheduling.k8s.io/v1beta1=true"}, // PodGroup
+	})
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,7 @@ func (c *Cluster) NewScheduler(name string, options SchedulerOptions) (*Schedule
 			"--bind-address=127.0.0.1",
 			"--secure-port=" + strconv.Itoa(port),
 			"--v=2", // as the Deployment
+			gatesFlag(),
 		},
 	}, nil
 }
