@@ -8,6 +8,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	plfeature "k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/selector"
@@ -22,6 +23,8 @@ type cluster struct {
 	// inFlight and turns order what attempts do with the same claim.
 	inFlight *inFlight
 	turns    turns
+	features device.Features
+	failed   failedDevices
 }
 
 // lazyCluster makes the cluster when the first profile is set up, since only
@@ -39,14 +42,15 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 	}
 	features := deviceFeatures(plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 	c := &cluster{
-		inventory: inventory.New(),
+		inventory: inventory.New(features),
 		ledger:    ledger.New(),
+		features:  features,
 		compiler: selector.NewCompiler(cel.Features{
 			EnableConsumableCapacity: features.ConsumableCapacity,
 			EnableListTypeAttributes: features.ListTypeAttributes,
 		}),
 	}
-	c.inFlight = newInFlight(c.ledger)
+	c.inFlight = newInFlight(c.inventory, c.ledger)
 	var err error
 	if c.feed, err = newFeed(handle, c.inventory, c.inFlight); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 )
 
@@ -23,7 +24,8 @@ import (
 // it: by the first one that comes and by the last one that leaves. All profiles
 // of a scheduler use the same table. Safe for concurrent use.
 type inFlight struct {
-	ledger *ledger.Ledger
+	inventory *inventory.Inventory
+	ledger    *ledger.Ledger
 
 	mutex   sync.Mutex
 	byClaim map[types.UID]*allocationInFlight
@@ -46,8 +48,8 @@ type allocationInFlight struct {
 	written bool
 }
 
-func newInFlight(holders *ledger.Ledger) *inFlight {
-	return &inFlight{ledger: holders, byClaim: make(map[types.UID]*allocationInFlight), holds: make(map[types.UID]int)}
+func newInFlight(devices *inventory.Inventory, holders *ledger.Ledger) *inFlight {
+	return &inFlight{inventory: devices, ledger: holders, byClaim: make(map[types.UID]*allocationInFlight), holds: make(map[types.UID]int)}
 }
 
 // observe feeds a claim that was seen into the ledger. An allocation that is seen
@@ -70,7 +72,7 @@ func (f *inFlight) observe(claim *resourceapi.ResourceClaim) {
 	again := reservedClaim{claim: claim, allocation: found.allocation}
 	// It fails if another scheduler has been faster. Then it does for whoever
 	// writes the claim what a conflict does.
-	_ = f.ledger.Reserve([]ledger.Reservation{again.reservation()})
+	_ = f.ledger.Reserve(f.inventory.Snapshot(), []ledger.Reservation{again.reservation(nil)})
 }
 
 // find returns the allocation in flight for a claim, the group that shares it,
@@ -94,8 +96,9 @@ func (f *inFlight) written(claim types.UID) bool {
 }
 
 // join takes the devices of a reservation for all of its claims, or for none.
+// chosen is the snapshot that they were chosen from.
 // The error names the claim.
-func (f *inFlight) join(tracker fwk.ResourceClaimTracker, r *reservation) error {
+func (f *inFlight) join(tracker fwk.ResourceClaimTracker, r *reservation, chosen *inventory.Snapshot) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	for _, c := range r.claims {
@@ -103,7 +106,7 @@ func (f *inFlight) join(tracker fwk.ResourceClaimTracker, r *reservation) error 
 			return fmt.Errorf("claim %s is being allocated with other devices", klog.KObj(c.claim))
 		}
 	}
-	if err := f.ledger.Reserve(r.devices()); err != nil {
+	if err := f.ledger.Reserve(f.inventory.Snapshot(), r.devices(chosen)); err != nil {
 		return err
 	}
 	for i := range r.claims {

@@ -99,6 +99,9 @@ type joinedClaim struct {
 	allocation *resourceapi.AllocationResult
 	// nodes is nil if the devices can be used from everywhere.
 	nodes *nodeaffinity.NodeSelector
+	// needsSkippedOperations says that only nodes that can do without node
+	// operations will do.
+	needsSkippedOperations bool
 }
 
 // joinClaim looks for the allocation in flight of a claim that has none yet. It
@@ -121,7 +124,7 @@ func (pl *Plugin) joinClaim(s *state, pod *corev1.Pod, claim *resourceapi.Resour
 	if s.consumers.of(claim.UID) == nil && attempts >= resourceapi.ResourceClaimReservedForMaxSize {
 		return nil, claimErrorf("resourceclaim %s has %d consumers, which is the limit", klog.KObj(claim), attempts)
 	}
-	c := &joinedClaim{claim: claim, allocation: allocation}
+	c := &joinedClaim{claim: claim, allocation: allocation, needsSkippedOperations: needsSkippedOperations(allocation)}
 	if allocation.NodeSelector != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(allocation.NodeSelector)
 		if err != nil {
@@ -136,8 +139,11 @@ func (pl *Plugin) joinClaim(s *state, pod *corev1.Pod, claim *resourceapi.Resour
 // group have chosen.
 func (s *state) reachesJoined(node *corev1.Node) *fwk.Status {
 	for _, c := range s.joined {
-		if c.nodes != nil && !c.nodes.Match(node) {
+		switch {
+		case c.nodes != nil && !c.nodes.Match(node):
 			return unresolvable(fmt.Sprintf("devices of resourceclaim %s cannot be reached", klog.KObj(c.claim)))
+		case c.needsSkippedOperations && !skipsNodeOperations(node):
+			return unresolvable(fmt.Sprintf("devices of resourceclaim %s need a node that declares the feature DRAOptionalNodeOperations", klog.KObj(c.claim)))
 		}
 	}
 	return nil

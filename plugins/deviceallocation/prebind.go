@@ -30,8 +30,9 @@ func (pl *Plugin) PreBindPreFlight(_ context.Context, cycle fwk.CycleState, _ *c
 }
 
 // PreBind writes the claims of the pod: devices where they were chosen now, and
-// the reservation for the pod everywhere. After a failure nothing of it stays;
-// the framework calls Unreserve.
+// the reservation for the pod everywhere. Then it waits for devices that have to
+// be got ready. After a failure nothing of it stays; the framework calls
+// Unreserve.
 func (pl *Plugin) PreBind(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	s, err := readState(cycle)
 	if err != nil {
@@ -54,40 +55,49 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 	if err := pl.createExtended(ctx, r); err != nil {
 		return err
 	}
-	if err := pl.write(ctx, s, pod); err != nil {
+	watcher, err := pl.write(ctx, s, pod)
+	if err != nil {
 		return err
 	}
-	if r.created == nil {
-		return nil
+	defer watcher.stop()
+	if r.created != nil {
+		err := pl.writer.PatchExtendedResourceStatus(ctx, pod, &corev1.PodExtendedResourceClaimStatus{
+			ResourceClaimName: r.created.Name,
+			RequestMappings:   r.mappings,
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return pl.writer.PatchExtendedResourceStatus(ctx, pod, &corev1.PodExtendedResourceClaimStatus{
-		ResourceClaimName: r.created.Name,
-		RequestMappings:   r.mappings,
-	})
+	return pl.awaitBinding(ctx, pod, r, watcher)
 }
 
 // write writes the claims, each when no other pod of this scheduler does.
-func (pl *Plugin) write(ctx context.Context, s *state, pod *corev1.Pod) error {
+// It returns who watches the claims for the devices to get ready, which must be
+// stopped unless there is an error.
+func (pl *Plugin) write(ctx context.Context, s *state, pod *corev1.Pod) (*claimWatcher, error) {
 	r := s.reservation
 	giveBack, err := pl.turns.take(ctx, s.uids())
 	if err != nil {
-		return fmt.Errorf("wait for other pods to write the claims: %w", err)
+		return nil, fmt.Errorf("wait for other pods to write the claims: %w", err)
 	}
 	defer giveBack()
 	writes, err := pl.writes(ctx, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	watcher := pl.watchBinding(writes)
 	written, err := pl.writer.Bind(ctx, pod, writes)
 	if err != nil {
+		watcher.stop()
 		r.doubtful = claimwriter.RollBackFailed(err)
-		return err
+		return nil, err
 	}
 	for i, claim := range written {
 		r.written = append(r.written, writtenClaim{claim: claim, tied: tied(writes[i]), shared: writes[i].Consumer != nil})
 	}
 	pl.assume(ctx, r)
-	return nil
+	return watcher, nil
 }
 
 // uids identify all claims that PreBind looks at.
@@ -107,14 +117,14 @@ func (pl *Plugin) writes(ctx context.Context, s *state) ([]claimwriter.Write, er
 	writes := make([]claimwriter.Write, 0, len(s.reservation.claims)+len(s.allocated))
 	for _, c := range s.reservation.claims {
 		if c.extended {
-			writes = append(writes, claimwriter.Write{Claim: s.reservation.created, Allocation: c.allocation})
+			writes = append(writes, claimwriter.Write{Claim: s.reservation.created, Allocation: pl.timed(c.allocation)})
 			continue
 		}
 		claim, err := pl.confirm(ctx, s, pl.newest(c.claim))
 		if err != nil {
 			return nil, err
 		}
-		writes = append(writes, claimwriter.Write{Claim: claim, Allocation: c.allocation, Consumer: s.consumers.choose(claim)})
+		writes = append(writes, claimwriter.Write{Claim: claim, Allocation: pl.timed(c.allocation), Consumer: s.consumers.choose(claim)})
 	}
 	for _, c := range s.allocated {
 		newest := pl.newest(c.claim)

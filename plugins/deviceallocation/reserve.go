@@ -9,10 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/result"
 )
@@ -42,7 +43,7 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 	for _, c := range s.joined {
 		r.claims = append(r.claims, reservedClaim{claim: c.claim, allocation: c.allocation})
 	}
-	if err := pl.inFlight.join(pl.claims, r); err != nil {
+	if err := pl.inFlight.join(pl.claims, r, s.devices); err != nil {
 		// Somebody took a device after the snapshot. The pod tries again at once
 		// with a new one: an event that has been seen will not wake it.
 		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", nodeName, err))
@@ -55,7 +56,7 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 // choose adds what Filter found.
 func (r *reservation) choose(found *found) error {
 	if found.allocations == nil {
-		allocations, err := result.Build(found.variant.problem, found.solution, r.node)
+		allocations, err := result.Build(found.variant.problem, found.solution, r.node, uuid.NewUUID)
 		if err != nil {
 			return err
 		}
@@ -68,28 +69,22 @@ func (r *reservation) choose(found *found) error {
 	return nil
 }
 
-// devices lists what the ledger must hold.
-func (r *reservation) devices() []ledger.Reservation {
+// devices lists what the ledger must hold. chosen is what Filter chose from.
+func (r *reservation) devices(chosen *inventory.Snapshot) []ledger.Reservation {
 	reservations := make([]ledger.Reservation, len(r.claims))
 	for i := range r.claims {
-		reservations[i] = r.claims[i].reservation()
+		reservations[i] = r.claims[i].reservation(chosen)
 	}
 	return reservations
 }
 
-// reservation asks for everything but devices that are only accessed by
-// administrators.
-func (c *reservedClaim) reservation() ledger.Reservation {
-	r := ledger.Reservation{
-		Claim: c.claim.UID,
-		Name:  types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
+func (c *reservedClaim) reservation(chosen *inventory.Snapshot) ledger.Reservation {
+	return ledger.Reservation{
+		Claim:      c.claim.UID,
+		Name:       types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
+		Allocation: c.allocation,
+		Chosen:     chosen,
 	}
-	for i := range c.allocation.Devices.Results {
-		if d := &c.allocation.Devices.Results[i]; d.AdminAccess == nil || !*d.AdminAccess {
-			r.Devices = append(r.Devices, device.NewID(d.Driver, d.Pool, d.Device))
-		}
-	}
-	return r
 }
 
 // Unreserve takes back what Reserve and PreBind did. It may be called at any

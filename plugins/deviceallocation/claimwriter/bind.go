@@ -110,7 +110,7 @@ func (a *attempt) allocation() *resourceapi.AllocationResult {
 	switch {
 	case a.write.Allocation != nil:
 		// Written by this attempt, or by another pod that shares the allocation and may be gone by now.
-		return a.write.Allocation
+		return a.wanted()
 	case len(a.write.Claim.Status.ReservedFor) > 0:
 		// The claim was in use when this attempt joined. Whoever had it may have left since, and kept the allocation
 		// only because of this reservation: pod 1 allocates, pod 2 reserves, 1 rolls back, 2 rolls back. The last one
@@ -120,6 +120,18 @@ func (a *attempt) allocation() *resourceapi.AllocationResult {
 		// The claim was allocated but idle: it is left as it was found.
 		return nil
 	}
+}
+
+// wanted returns the allocation that the claim is to have, or nil if it is to keep its own. Pods that share one write it
+// at different times: the time of whoever was first counts.
+func (a *attempt) wanted() *resourceapi.AllocationResult {
+	stored := a.claim.Status.Allocation
+	if a.write.Allocation == nil || stored == nil {
+		return a.write.Allocation
+	}
+	want := *a.write.Allocation
+	want.AllocationTimestamp = stored.AllocationTimestamp
+	return &want
 }
 
 // run writes until nothing is missing or something is in the way.
@@ -194,7 +206,7 @@ func (a *attempt) missing() (parts, error) {
 	if a.claim.DeletionTimestamp != nil {
 		return missing, ErrBeingDeleted
 	}
-	want := a.write.Allocation
+	want := a.wanted()
 	if want == nil {
 		want = a.write.Claim.Status.Allocation
 	}
