@@ -69,6 +69,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
 		Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane"), FeatureGates: alphaGates,
+		APIServerFlags: []string{"--runtime-config=scheduling.k8s.io/v1beta1=true"}, // PodGroup
 	})
 	if err != nil {
 		return err

@@ -10,7 +10,13 @@ import (
 // alphaGates are on everywhere: they add fields to the API, and change nothing
 // for objects that do not use them.
 var alphaGates = map[string]bool{
-	"DRAOptionalNodeOperations": true,
+	"DRADerivedAttributes":            true,
+	"DRADeviceCompatibilityGroups":    true,
+	"DRAListTypeAttributes":           true,
+	"DRAOptionalNodeOperations":       true,
+	"DRAWorkloadResourceClaims":       true,
+	"GenericWorkload":                 true,
+	"TopologyAwareWorkloadScheduling": true,
 }
 
 // gatesFlag is how a component is told about them.
