@@ -91,6 +91,9 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 		filterTimeout: decoded.FilterTimeout.Duration,
 		gates:         plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate),
 	}
+	if !pl.gates.EnableDRASchedulerFilterTimeout {
+		pl.filterTimeout = 0
+	}
 	registerMetrics()
 	pl.configure(decoded)
 	pl.nodes = newCandidates(pl.options.FailOnSelectorError)

@@ -25,6 +25,9 @@ const (
 	schedulerAccount   = "device-scheduler"
 )
 
+// oldVersions has the API server serve what clients of older Kubernetes write.
+const oldVersions = "--runtime-config=resource.k8s.io/v1alpha3=true,resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true"
+
 // tokenLifetime outlasts any run of the tests.
 const tokenLifetime = 2 * time.Hour
 
@@ -67,7 +70,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.schedulerBinary, err = binary(SchedulerVariable, "cmd/device-scheduler", c.dir); err != nil {
 		return err
 	}
-	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane")})
+	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
+		Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane"), APIServerFlags: []string{oldVersions},
+	})
 	if err != nil {
 		return err
 	}
