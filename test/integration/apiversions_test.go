@@ -56,7 +56,7 @@ type oldVersion struct {
 }
 
 // created ends the test on an error, and cleans up at its end.
-func created[T any](t *testing.T, _ T, err error, remove func(context.Context, string, metav1.DeleteOptions) error, name string) {
+func created(t *testing.T, err error, remove func(context.Context, string, metav1.DeleteOptions) error, name string) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("create %s: %v", name, err)
@@ -68,7 +68,9 @@ func created[T any](t *testing.T, _ T, err error, remove func(context.Context, s
 	})
 }
 
-func is(e *harness.Env, model string) string { return own(e, "attributes") + `.model == "` + model + `"` }
+func is(e *harness.Env, model string) string {
+	return own(e, "attributes") + `.model == "` + model + `"`
+}
 
 func publishV1beta1(t *testing.T, e *harness.Env) {
 	client, options := e.Client.ResourceV1beta1(), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
@@ -82,20 +84,20 @@ func publishV1beta1(t *testing.T, e *harness.Env) {
 	selector := func(model string) []resourcev1beta1.DeviceSelector {
 		return []resourcev1beta1.DeviceSelector{{CEL: &resourcev1beta1.CELDeviceSelector{Expression: is(e, model)}}}
 	}
-	class, err := client.DeviceClasses().Create(t.Context(), &resourcev1beta1.DeviceClass{
+	_, err := client.DeviceClasses().Create(t.Context(), &resourcev1beta1.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: e.In("gpu")},
 		Spec: resourcev1beta1.DeviceClassSpec{Selectors: []resourcev1beta1.DeviceSelector{
 			{CEL: &resourcev1beta1.CELDeviceSelector{Expression: `device.driver == "` + e.Driver + `"`}}}},
 	}, options)
-	created(t, class, err, client.DeviceClasses().Delete, e.In("gpu"))
-	slice, err := client.ResourceSlices().Create(t.Context(), &resourcev1beta1.ResourceSlice{
+	created(t, err, client.DeviceClasses().Delete, e.In("gpu"))
+	_, err = client.ResourceSlices().Create(t.Context(), &resourcev1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: e.In("slice")},
 		Spec: resourcev1beta1.ResourceSliceSpec{
 			Driver: e.Driver, NodeName: e.In("a"), Pool: resourcev1beta1.ResourcePool{Name: "a", ResourceSliceCount: 1},
 			Devices: []resourcev1beta1.Device{device("large-0", "large", taint), device("large-1", "large", taint), device("small", "small")},
 		},
 	}, options)
-	created(t, slice, err, client.ResourceSlices().Delete, e.In("slice"))
+	created(t, err, client.ResourceSlices().Delete, e.In("slice"))
 	for name, request := range map[string]resourcev1beta1.DeviceRequest{
 		"claim": {Name: "r", DeviceClassName: e.In("gpu"), Count: 2, Selectors: selector("large"),
 			Tolerations: []resourcev1beta1.DeviceToleration{{Key: "example.com/old", Operator: resourcev1beta1.DeviceTolerationOpExists}}},
@@ -137,20 +139,20 @@ func publishV1beta2(t *testing.T, e *harness.Env) {
 	selector := func(model string) []resourcev1beta2.DeviceSelector {
 		return []resourcev1beta2.DeviceSelector{{CEL: &resourcev1beta2.CELDeviceSelector{Expression: is(e, model)}}}
 	}
-	class, err := client.DeviceClasses().Create(t.Context(), &resourcev1beta2.DeviceClass{
+	_, err := client.DeviceClasses().Create(t.Context(), &resourcev1beta2.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: e.In("gpu")},
 		Spec: resourcev1beta2.DeviceClassSpec{Selectors: []resourcev1beta2.DeviceSelector{
 			{CEL: &resourcev1beta2.CELDeviceSelector{Expression: `device.driver == "` + e.Driver + `"`}}}},
 	}, options)
-	created(t, class, err, client.DeviceClasses().Delete, e.In("gpu"))
-	slice, err := client.ResourceSlices().Create(t.Context(), &resourcev1beta2.ResourceSlice{
+	created(t, err, client.DeviceClasses().Delete, e.In("gpu"))
+	_, err = client.ResourceSlices().Create(t.Context(), &resourcev1beta2.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: e.In("slice")},
 		Spec: resourcev1beta2.ResourceSliceSpec{
 			Driver: e.Driver, NodeName: ptr.To(e.In("a")), Pool: resourcev1beta2.ResourcePool{Name: "a", ResourceSliceCount: 1},
 			Devices: []resourcev1beta2.Device{device("large-0", "large", taint), device("large-1", "large", taint), device("small", "small")},
 		},
 	}, options)
-	created(t, slice, err, client.ResourceSlices().Delete, e.In("slice"))
+	created(t, err, client.ResourceSlices().Delete, e.In("slice"))
 	for name, request := range map[string]resourcev1beta2.DeviceRequest{
 		"claim": {Name: "r", Exactly: &resourcev1beta2.ExactDeviceRequest{DeviceClassName: e.In("gpu"), Count: 2, Selectors: selector("large"),
 			Tolerations: []resourcev1beta2.DeviceToleration{{Key: "example.com/old", Operator: resourcev1beta2.DeviceTolerationOpExists}}}},
@@ -185,25 +187,25 @@ func TestOldVersionsOfTaintRules(t *testing.T) {
 	for name, create := range map[string]func(*testing.T, *harness.Env){
 		"v1alpha3": func(t *testing.T, e *harness.Env) {
 			rules := e.Client.ResourceV1alpha3().DeviceTaintRules()
-			rule, err := rules.Create(t.Context(), &resourcev1alpha3.DeviceTaintRule{
+			_, err := rules.Create(t.Context(), &resourcev1alpha3.DeviceTaintRule{
 				ObjectMeta: metav1.ObjectMeta{Name: e.In("rule")},
 				Spec: resourcev1alpha3.DeviceTaintRuleSpec{
 					DeviceSelector: &resourcev1alpha3.DeviceTaintSelector{Driver: &e.Driver},
 					Taint:          resourcev1alpha3.DeviceTaint{Key: "example.com/old", Effect: resourcev1alpha3.DeviceTaintEffectNoSchedule},
 				},
 			}, metav1.CreateOptions{})
-			created(t, rule, err, rules.Delete, e.In("rule"))
+			created(t, err, rules.Delete, e.In("rule"))
 		},
 		"v1beta2": func(t *testing.T, e *harness.Env) {
 			rules := e.Client.ResourceV1beta2().DeviceTaintRules()
-			rule, err := rules.Create(t.Context(), &resourcev1beta2.DeviceTaintRule{
+			_, err := rules.Create(t.Context(), &resourcev1beta2.DeviceTaintRule{
 				ObjectMeta: metav1.ObjectMeta{Name: e.In("rule")},
 				Spec: resourcev1beta2.DeviceTaintRuleSpec{
 					DeviceSelector: &resourcev1beta2.DeviceTaintSelector{Driver: &e.Driver},
 					Taint:          resourcev1beta2.DeviceTaint{Key: "example.com/old", Effect: resourcev1beta2.DeviceTaintEffectNoSchedule},
 				},
 			}, metav1.CreateOptions{})
-			created(t, rule, err, rules.Delete, e.In("rule"))
+			created(t, err, rules.Delete, e.In("rule"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
-		Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane"), APIServerFlags: []string{oldVersions},
+		Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane"), APIServerFlags: []string{oldVersions}, FeatureGates: gates,
 	})
 	if err != nil {
 		return err

@@ -40,6 +40,8 @@ type SchedulerOptions struct {
 	// Change changes the configuration, for features that the shipped file
 	// leaves off.
 	Change func(map[string]any)
+	// FeatureGates are set by name.
+	FeatureGates map[string]bool
 }
 
 // Scheduler is one process of device-scheduler, which can be ended and started
@@ -79,15 +81,15 @@ func (c *Cluster) NewScheduler(name string, options SchedulerOptions) (*Schedule
 	return &Scheduler{
 		binary:  c.schedulerBinary,
 		logFile: filepath.Join(c.dir, name+".log"),
-		args: []string{
-			"--config=" + file,
+		args: append(gateFlag(options.FeatureGates),
+			"--config="+file,
 			// Not taken from the file's clientConnection.
-			"--authentication-kubeconfig=" + kubeconfig,
-			"--authorization-kubeconfig=" + kubeconfig,
+			"--authentication-kubeconfig="+kubeconfig,
+			"--authorization-kubeconfig="+kubeconfig,
 			"--bind-address=127.0.0.1",
-			"--secure-port=" + strconv.Itoa(port),
+			"--secure-port="+strconv.Itoa(port),
 			"--v=2", // as the Deployment
-		},
+		),
 	}, nil
 }
 
