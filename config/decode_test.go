@@ -28,6 +28,7 @@ func TestDecodeValid(t *testing.T) {
 	every := with(func(a *config.DeviceAllocationArgs) {
 		a.FilterTimeout = metav1.Duration{Duration: 90 * time.Second}
 		a.StepBudget = 7
+		a.BindingTimeout = metav1.Duration{Duration: time.Second}
 		a.SelectorErrors = config.SelectorErrorsFail
 		a.Objective = config.ObjectiveArgs{Strategy: config.StrategySpread, BestFitWeight: 0, PackingWeight: 100}
 	})
@@ -47,11 +48,11 @@ func TestDecodeValid(t *testing.T) {
 		"zero is no default": {obj: jsonArgs(`{"filterTimeout":"0s"}`), want: with(func(a *config.DeviceAllocationArgs) { a.FilterTimeout.Duration = 0 })},
 		"zero weight":        {obj: jsonArgs(`{"objective":{"packingWeight":0}}`), want: with(func(a *config.DeviceAllocationArgs) { a.Objective.PackingWeight = 0 })},
 		"every field, JSON": {
-			obj:  jsonArgs(`{"filterTimeout":"1m30s","stepBudget":7,"selectorErrors":"Fail","objective":{"strategy":"Spread","bestFitWeight":0,"packingWeight":100}}`),
+			obj:  jsonArgs(`{"filterTimeout":"1m30s","stepBudget":7,"bindingTimeout":"1s","selectorErrors":"Fail","objective":{"strategy":"Spread","bestFitWeight":0,"packingWeight":100}}`),
 			want: every,
 		},
 		"every field, YAML": {
-			obj:  yamlArgs("filterTimeout: 1m30s\nstepBudget: 7\nselectorErrors: Fail\nobjective:\n  strategy: Spread\n  bestFitWeight: 0\n  packingWeight: 100\n"),
+			obj:  yamlArgs("filterTimeout: 1m30s\nstepBudget: 7\nbindingTimeout: 1s\nselectorErrors: Fail\nobjective:\n  strategy: Spread\n  bestFitWeight: 0\n  packingWeight: 100\n"),
 			want: every,
 		},
 		"no content type, JSON": {obj: &runtime.Unknown{Raw: []byte(`{"stepBudget":7}`)}, want: with(func(a *config.DeviceAllocationArgs) { a.StepBudget = 7 })},
@@ -77,7 +78,7 @@ func TestDecodeErrors(t *testing.T) {
 	}{
 		"unknown field": {
 			obj:  jsonArgs(`{"budget":5}`),
-			want: `budget: Forbidden: unknown field: the fields here are apiVersion, filterTimeout, kind, objective, selectorErrors, stepBudget`,
+			want: `budget: Forbidden: unknown field: the fields here are apiVersion, bindingTimeout, filterTimeout, kind, objective, selectorErrors, stepBudget`,
 		},
 		"unknown nested field": {
 			obj:  jsonArgs(`{"objective":{"weight":5}}`),
@@ -117,7 +118,7 @@ func TestDecodeErrors(t *testing.T) {
 		},
 		"wrong type: list for args": {
 			obj:  jsonArgs(`["x"]`),
-			want: `args: Invalid value: ["x"]: must be an object with the fields apiVersion, filterTimeout, kind, objective, selectorErrors, stepBudget`,
+			want: `args: Invalid value: ["x"]: must be an object with the fields apiVersion, bindingTimeout, filterTimeout, kind, objective, selectorErrors, stepBudget`,
 		},
 		"duration without unit": {
 			obj:  jsonArgs(`{"filterTimeout":"10"}`),
@@ -126,6 +127,10 @@ func TestDecodeErrors(t *testing.T) {
 		"negative duration": {
 			obj:  jsonArgs(`{"filterTimeout":"-1s"}`),
 			want: `filterTimeout: Invalid value: "-1s": must not be negative; 0s means no limit`,
+		},
+		"short binding timeout": {
+			obj:  jsonArgs(`{"bindingTimeout":"999ms"}`),
+			want: `bindingTimeout: Invalid value: "999ms": must be at least 1s`,
 		},
 		"number too small": {
 			obj:  jsonArgs(`{"stepBudget":0}`),
@@ -155,7 +160,7 @@ func TestDecodeErrors(t *testing.T) {
 		"everything at once": {
 			obj: jsonArgs(`{"stepBudget":0,"stepBudget":0,"filterTimeout":7,"extra":1,"objective":{"strategy":"Best","packingWeight":-1}}`),
 			want: `[stepBudget: Forbidden: the field is given more than once: keep one of them, ` +
-				`extra: Forbidden: unknown field: the fields here are apiVersion, filterTimeout, kind, objective, selectorErrors, stepBudget, ` +
+				`extra: Forbidden: unknown field: the fields here are apiVersion, bindingTimeout, filterTimeout, kind, objective, selectorErrors, stepBudget, ` +
 				`filterTimeout: Invalid value: 7: must be a duration in quotes with its unit, such as "10s", ` +
 				`objective.packingWeight: Invalid value: -1: must be a whole number from 0 to 100, ` +
 				`stepBudget: Invalid value: 0: must be a whole number from 1 to 2147483647, ` +

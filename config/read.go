@@ -20,6 +20,7 @@ func readArgs(tree any, args *DeviceAllocationArgs) field.ErrorList {
 		"apiVersion":     text(&args.APIVersion, quoted(APIVersion)),
 		"kind":           text(&args.Kind, quoted(Kind)),
 		"filterTimeout":  duration(&args.FilterTimeout.Duration),
+		"bindingTimeout": duration(&args.BindingTimeout.Duration),
 		"stepBudget":     number(&args.StepBudget, minStepBudget, math.MaxInt32),
 		"selectorErrors": text(&args.SelectorErrors, quoted(selectorErrorPolicies...)),
 		"objective": object(map[string]reader{

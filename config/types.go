@@ -31,6 +31,10 @@ type DeviceAllocationArgs struct {
 	// that the same objects give the same placement on a slow and on a fast machine. At least 1. Default 100000.
 	StepBudget int32 `json:"stepBudget"`
 
+	// BindingTimeout is how long the devices of a claim have, from their allocation on, until all their binding
+	// conditions are true (KEP-5007). Then the pod tries again. At least 1s. Default 10m.
+	BindingTimeout metav1.Duration `json:"bindingTimeout"`
+
 	// SelectorErrors says what happens when a CEL selector fails at run time on one device. Default Skip.
 	SelectorErrors SelectorErrorPolicy `json:"selectorErrors"`
 
@@ -83,6 +87,7 @@ func Defaults() DeviceAllocationArgs {
 		TypeMeta:       metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		FilterTimeout:  metav1.Duration{Duration: 10 * time.Second},
 		StepBudget:     100000,
+		BindingTimeout: metav1.Duration{Duration: 10 * time.Minute},
 		SelectorErrors: SelectorErrorsSkip,
 		Objective: ObjectiveArgs{
 			Strategy:      StrategyPacked,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -12,6 +13,8 @@ const (
 	minStepBudget = 1
 	minWeight     = 0
 	maxWeight     = 100
+
+	minBindingTimeout = time.Second
 )
 
 var (
@@ -34,6 +37,10 @@ func (a *DeviceAllocationArgs) validate() field.ErrorList {
 			"must not be negative; 0s means no limit"))
 	}
 	errs = append(errs, validateRange(field.NewPath("stepBudget"), a.StepBudget, minStepBudget, math.MaxInt32)...)
+	if a.BindingTimeout.Duration < minBindingTimeout {
+		errs = append(errs, field.Invalid(field.NewPath("bindingTimeout"), a.BindingTimeout.Duration.String(),
+			"must be at least 1s"))
+	}
 	errs = append(errs, validateOneOf(field.NewPath("selectorErrors"), a.SelectorErrors, selectorErrorPolicies)...)
 	return append(errs, a.Objective.validate(field.NewPath("objective"))...)
 }

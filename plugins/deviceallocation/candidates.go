@@ -33,7 +33,7 @@ type candidates struct {
 }
 
 func newCandidates(failOnSelectorError bool) *candidates {
-	return &candidates{known: lru.New(maxReachable), lenient: !failOnSelectorError, nobody: ledger.New().Snapshot()}
+	return &candidates{known: lru.New(maxReachable), lenient: !failOnSelectorError, nobody: ledger.New().Snapshot(nil)}
 }
 
 // reachable are the nodes worth looking at for one problem.
@@ -197,7 +197,8 @@ func (r *reachable) reasons(p *problem.Problem, nodes []fwk.NodeInfo) (text, fai
 }
 
 // rejection asks the allocator: it knows best why it would fail. Nothing is held
-// from this point of view, since no matching device is missing because of that.
+// from this point of view, and the node has all features, since no matching
+// device is missing because of that.
 func (r *reachable) rejection(p *problem.Problem, node fwk.NodeInfo) *allocator.Rejection {
 	view := r.devices.Node(node.Node())
 	if len(view.Pools) == 0 {
@@ -209,7 +210,7 @@ func (r *reachable) rejection(p *problem.Problem, node fwk.NodeInfo) *allocator.
 	if rejection, ok := r.rejections[key]; ok {
 		return rejection
 	}
-	_, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: r.nobody}, allocator.Options{StepBudget: 1})
+	_, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: r.nobody, SkipsNodeOperations: true}, allocator.Options{StepBudget: 1})
 	rejection, _ := err.(*allocator.Rejection)
 	r.rejections[key] = rejection
 	return rejection

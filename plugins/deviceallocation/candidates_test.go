@@ -18,7 +18,7 @@ import (
 func TestCandidatesAreRemembered(t *testing.T) {
 	run(t, oneNode(1, claimFor("a", 1), claimFor("b", 1), claimFor("c", 1), builders.Node("second")), func(h *harness) {
 		find := func(claim string) *reachable {
-			p, err := problem.Build([]*resourceapi.ResourceClaim{h.claim(claim)}, h.plugin.classes.Get, h.plugin.compiler)
+			p, err := problem.Build([]*resourceapi.ResourceClaim{h.claim(claim)}, problem.Source{Classes: h.plugin.classes.Get, Compiler: h.plugin.compiler, Features: h.plugin.features})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	plfeature "k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/selector"
@@ -19,6 +20,8 @@ type cluster struct {
 	ledger    *ledger.Ledger
 	feed      *feed
 	compiler  *selector.Compiler
+	features  device.Features
+	failed    failedDevices
 }
 
 // lazyCluster makes the cluster when the first profile is set up, since only
@@ -36,8 +39,9 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 	}
 	features := deviceFeatures(plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 	c := &cluster{
-		inventory: inventory.New(),
+		inventory: inventory.New(features),
 		ledger:    ledger.New(),
+		features:  features,
 		compiler: selector.NewCompiler(cel.Features{
 			EnableConsumableCapacity: features.ConsumableCapacity,
 			EnableListTypeAttributes: features.ListTypeAttributes,

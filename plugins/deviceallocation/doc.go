@@ -19,7 +19,8 @@
 //   - Reserve (reserve.go): the chosen devices are entered in the ledger, which
 //     refuses what somebody else took meanwhile. Reserving twice is harmless,
 //     because pod groups are reserved twice.
-//   - PreBind (prebind.go): the claims are written, all of them or none.
+//   - PreBind (prebind.go): the claims are written, all of them or none. Then
+//     the pod waits for devices that have to be got ready (bindingwait.go).
 //   - Unreserve (reserve.go): nothing stays reserved, and what was written for
 //     a pod that does not run is taken back.
 //   - Queueing hints (hints.go): an event wakes a waiting pod if it may help.
@@ -31,6 +32,7 @@
 //
 // This package talks to the framework, the informers and the API server. What
 // it decides is decided in the packages below it, which are pure: device,
-// inventory, ledger, selector, problem, allocator, objective, result, reason.
-// All errors become statuses in status.go; all writes go through claimwriter.
+// capacity, inventory, ledger, selector, problem, allocator, objective, result,
+// reason. All errors become statuses in status.go; all writes go through
+// claimwriter.
 package deviceallocation

@@ -114,7 +114,7 @@ func (pl *Plugin) newVariant(s *state, extended []corev1.ResourceName) *variant 
 		claim, mappings := s.extended.claim(extended)
 		v.claims, v.mappings = append(v.claims, claim), mappings
 	}
-	v.problem, v.err = problem.Build(v.claims, pl.classes.Get, pl.compiler)
+	v.problem, v.err = problem.Build(v.claims, problem.Source{Classes: pl.classes.Get, Compiler: pl.compiler, Features: pl.features})
 	return v
 }
 

@@ -31,6 +31,7 @@ import (
 type feed struct {
 	inventory *inventory.Inventory
 	ledger    *ledger.Ledger
+	watch     claimWatch
 	slices    resourcelisters.ResourceSliceLister
 	rules     resourcelisters.DeviceTaintRuleLister
 	// extended finds the claims that were made for the extended resources of a
@@ -39,6 +40,9 @@ type feed struct {
 	// loaded tell whether our handlers have seen all objects that existed when
 	// the informers started.
 	loaded []cache.InformerSynced
+
+	// publishing is held while a slice is taken in.
+	publishing sync.Mutex
 
 	mutex sync.Mutex
 	known map[string]*resourceapi.DeviceTaintRule // rules given to the inventory
@@ -63,8 +67,8 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Le
 		return nil, fmt.Errorf("add index %s: %w", extendedIndex, err)
 	}
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		informers.ResourceClaims().Informer():   handler(f.ledger.Observe, f.ledger.Forget),
-		informers.ResourceSlices().Informer():   handler(f.inventory.SetSlice, f.inventory.DeleteSlice),
+		informers.ResourceClaims().Informer():   handler(f.claimSeen, f.claimGone),
+		informers.ResourceSlices().Informer():   handler(f.setSlice, f.deleteSlice),
 		informers.DeviceTaintRules().Informer(): handler(f.setRule, f.deleteRule),
 		// What a node can reach is worked out when it is needed; only the end of
 		// a node matters, so that nothing is kept for it.
@@ -109,6 +113,16 @@ func handler[T any](set, gone func(T)) cache.ResourceEventHandler {
 	}
 }
 
+func (f *feed) claimSeen(claim *resourceapi.ResourceClaim) {
+	f.ledger.Observe(claim)
+	f.watch.seen(claim)
+}
+
+func (f *feed) claimGone(claim *resourceapi.ResourceClaim) {
+	f.ledger.Forget(claim)
+	f.watch.gone(claim)
+}
+
 func ifType[T any](obj any, f func(T)) {
 	if typed, ok := obj.(T); ok {
 		f(typed)
@@ -138,6 +152,43 @@ func (f *feed) extendedClaim(pod types.UID) *resourceapi.ResourceClaim {
 	return found[0].(*resourceapi.ResourceClaim)
 }
 
+// setSlice takes in a slice. Devices that draw from counters may go away with
+// the slice as it was before, while claims hold them. What they draw stays
+// charged only if the ledger has learned it from the inventory, which it does
+// when the two are joined:
+//
+//	claim handler    ledger.Observe(claim)     gpu-0-half is held
+//	slice handler    inventory.SetSlice(...)   without gpu-0-half
+//	PreFilter        ledger.Snapshot(devices)  gpu-0-half is not there: draws nothing
+//	Filter           gpu-0-whole               "fits": half of the GPU is handed out twice
+//
+// So the join comes first, and the ledger takes in no claim between the two:
+//
+//	slice handler    ledger.Snapshot(devices)  nothing is held
+//	claim handler    ledger.Observe(claim)     gpu-0-half is held
+//	slice handler    inventory.SetSlice(...)   as above
+//
+// The lock keeps another slice from being taken in after the snapshot for the
+// join was made: its devices would be in no join.
+func (f *feed) setSlice(slice *resourceapi.ResourceSlice) {
+	f.publish(slice, f.inventory.SetSlice)
+}
+
+// deleteSlice takes in that a slice is gone, as setSlice does.
+func (f *feed) deleteSlice(slice *resourceapi.ResourceSlice) {
+	f.publish(slice, f.inventory.DeleteSlice)
+}
+
+func (f *feed) publish(slice *resourceapi.ResourceSlice, change func(*resourceapi.ResourceSlice)) {
+	f.publishing.Lock()
+	defer f.publishing.Unlock()
+	if !f.inventory.Displaces(slice) {
+		change(slice)
+		return
+	}
+	f.ledger.Join(f.inventory.Snapshot(), func() { change(slice) })
+}
+
 func (f *feed) setRule(rule *resourceapi.DeviceTaintRule) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -160,9 +211,9 @@ func (f *feed) deleteRule(rule *resourceapi.DeviceTaintRule) {
 func (f *feed) refreshSlices(event *resourceapi.ResourceSlice) {
 	slice, err := f.slices.Get(event.Name)
 	if err == nil {
-		f.inventory.SetSlice(slice)
+		f.setSlice(slice)
 	} else {
-		f.inventory.DeleteSlice(event)
+		f.deleteSlice(event)
 	}
 	f.refreshRules()
 }

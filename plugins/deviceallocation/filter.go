@@ -51,12 +51,18 @@ func (pl *Plugin) Filter(ctx context.Context, cycle fwk.CycleState, pod *corev1.
 func (s *state) reachesAllocated(node *corev1.Node) *fwk.Status {
 	var status *fwk.Status
 	for _, c := range s.allocated {
-		if c.nodes == nil || c.nodes.Match(node) {
+		obstacle := ""
+		switch {
+		case c.nodes != nil && !c.nodes.Match(node):
+			obstacle = "cannot be reached"
+		case c.needsSkippedOperations && !skipsNodeOperations(node):
+			obstacle = "need a node that declares the feature DRAOptionalNodeOperations"
+		default:
 			continue
 		}
 		c.unreachable.Add(1)
 		if status == nil {
-			status = unresolvable(fmt.Sprintf("devices of resourceclaim %s cannot be reached", klog.KObj(c.claim)))
+			status = unresolvable(fmt.Sprintf("devices of resourceclaim %s %s", klog.KObj(c.claim), obstacle))
 		}
 	}
 	return status
@@ -70,7 +76,8 @@ func (pl *Plugin) solve(ctx context.Context, s *state, v *variant, node *corev1.
 		search, cancel = context.WithTimeoutCause(ctx, pl.filterTimeout, errFilterTimeout)
 		defer cancel()
 	}
-	solution, err := allocator.Solve(search, v.problem, allocator.Node{View: s.devices.Node(node), Usage: s.holders}, pl.options)
+	offer := allocator.Node{View: s.devices.Node(node), Usage: s.holders, SkipsNodeOperations: skipsNodeOperations(node)}
+	solution, err := allocator.Solve(search, v.problem, offer, s.options)
 	switch {
 	case err == nil:
 		searches.WithLabelValues(resultFound).Inc()

@@ -147,9 +147,6 @@ func TestFilterAllocatedClaims(t *testing.T) {
 		"tainted device, tolerated": {slice: tainted, claim: held("claim", "a", "gpu-0").With(func(c *resourceapi.ResourceClaim) {
 			c.Status.Allocation.Devices.Results[0].Tolerations = []resourceapi.DeviceToleration{{Key: "broken", Operator: resourceapi.DeviceTolerationOpExists}}
 		}), want: []string{"Success", "UnschedulableAndUnresolvable: devices of resourceclaim default/claim cannot be reached"}},
-		"binding conditions": {claim: held("claim", "a", "gpu-0").With(func(c *resourceapi.ResourceClaim) {
-			c.Status.Allocation.Devices.Results[0].BindingConditions = []string{"attached"}
-		}), want: []string{"UnschedulableAndUnresolvable: resourceclaim default/claim: device gpu.example.com/a/gpu-0 needs binding conditions, which this scheduler does not support"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

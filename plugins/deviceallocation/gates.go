@@ -11,15 +11,16 @@ func deviceFeatures(gates plfeature.Features) device.Features {
 	return device.Features{
 		AdminAccess: gates.EnableDRAAdminAccess,
 		// Drivers report that a device is ready in the status of the claim.
-		BindingConditions:       gates.EnableDRADeviceBindingConditions && gates.EnableDRAResourceClaimDeviceStatus,
-		CompatibilityGroups:     gates.EnableDRADeviceCompatibilityGroups,
-		ConsumableCapacity:      gates.EnableDRAConsumableCapacity,
-		DerivedAttributes:       gates.EnableDRADerivedAttributes,
-		DeviceTaints:            gates.EnableDRADeviceTaints,
-		FractionalCapacityRange: gates.EnableDRAFractionalCapacityRange,
-		ListTypeAttributes:      gates.EnableDRAListTypeAttributes,
-		OptionalNodeOperations:  gates.EnableDRAOptionalNodeOperations,
-		PartitionableDevices:    gates.EnableDRAPartitionableDevices,
-		PrioritizedList:         gates.EnableDRAPrioritizedList,
+		BindingConditions:        gates.EnableDRADeviceBindingConditions && gates.EnableDRAResourceClaimDeviceStatus,
+		CompatibilityGroups:      gates.EnableDRADeviceCompatibilityGroups,
+		ConsumableCapacity:       gates.EnableDRAConsumableCapacity,
+		DerivedAttributes:        gates.EnableDRADerivedAttributes,
+		DeviceTaints:             gates.EnableDRADeviceTaints,
+		FractionalCapacityRange:  gates.EnableDRAFractionalCapacityRange,
+		ListTypeAttributes:       gates.EnableDRAListTypeAttributes,
+		NodeAllocatableResources: gates.EnableDRANodeAllocatableResources,
+		OptionalNodeOperations:   gates.EnableDRAOptionalNodeOperations,
+		PartitionableDevices:     gates.EnableDRAPartitionableDevices,
+		PrioritizedList:          gates.EnableDRAPrioritizedList,
 	}
 }

@@ -50,6 +50,8 @@ type harness struct {
 	sliceEvents *tracker.Tracker
 	// activated are the pods for which the plugin asked for another attempt.
 	activated activations
+	// recorder has the events for users.
+	recorder *events.FakeRecorder
 	// stop ends the plugin. It is called at the end of the test as well.
 	stop func()
 }
@@ -76,14 +78,14 @@ func newTestPlugin(t *testing.T, objects ...runtime.Object) *harness {
 func startPlugin(t *testing.T, server *api, nodes []*corev1.Node, watch func(*harness)) *harness {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
-	h := &harness{T: t, ctx: ctx, api: server}
+	h := &harness{T: t, ctx: ctx, api: server, recorder: events.NewFakeRecorder(1000)}
 	h.informers = informers.NewSharedInformerFactory(h.client, 0)
 	manager := h.manager()
 	h.tracker = manager.ResourceClaims()
 	handle, err := frameworkruntime.NewFramework(ctx, nil, nil,
 		frameworkruntime.WithClientSet(h.client),
 		frameworkruntime.WithInformerFactory(h.informers),
-		frameworkruntime.WithEventRecorder(&events.FakeRecorder{}),
+		frameworkruntime.WithEventRecorder(h.recorder),
 		frameworkruntime.WithSharedDRAManager(manager),
 		frameworkruntime.WithPodActivator(&h.activated),
 		frameworkruntime.WithSnapshotSharedLister(internalcache.NewSnapshot(nil, nodes)),

@@ -19,7 +19,7 @@ import (
 func (pl *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
 		{
-			Event:          fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeLabel | fwk.UpdateNodeAllocatable},
+			Event:          fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeLabel | fwk.UpdateNodeAllocatable | fwk.UpdateNodeDeclaredFeature},
 			QueueingHintFn: pl.afterNode,
 		},
 		{
@@ -61,8 +61,8 @@ func (pl *Plugin) afterPod(_ klog.Logger, _ *corev1.Pod, oldObj, _ any) (fwk.Que
 	return queueIf(len(gone.Spec.ResourceClaims) > 0 || len(pl.extendedResources(gone)) > 0), nil
 }
 
-// afterNode: a new node, new labels or a device plugin that starts or stops to
-// offer a resource. Pods that still lack claims wait for those.
+// afterNode: a new node, new labels, a device plugin that starts or stops to
+// offer a resource, or a kubelet that knows more than its predecessor. Pods that still lack claims wait for those.
 func (pl *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
 	before, after, err := schedutil.As[*corev1.Node](oldObj, newObj)
 	if err != nil {
@@ -71,10 +71,10 @@ func (pl *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) 
 	if _, err := pl.podClaims(pod); err != nil {
 		return fwk.QueueSkip, nil
 	}
-	if before != nil && after != nil && equality.Semantic.DeepEqual(before.Labels, after.Labels) && len(pl.extendedResources(pod)) == 0 {
-		return fwk.QueueSkip, nil
+	if before == nil || after == nil || !equality.Semantic.DeepEqual(before.Labels, after.Labels) {
+		return fwk.Queue, nil
 	}
-	return fwk.Queue, nil
+	return queueIf(skipsNodeOperations(after) && !skipsNodeOperations(before) || len(pl.extendedResources(pod)) > 0), nil
 }
 
 // afterClaim: devices come free, or a claim of the pod changes.

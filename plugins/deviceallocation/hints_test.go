@@ -90,7 +90,7 @@ func TestEventsToRegister(t *testing.T) {
 			got[event.Event.Resource] |= event.Event.ActionType
 		}
 		want := map[fwk.EventResource]fwk.ActionType{
-			fwk.Node:          fwk.Add | fwk.UpdateNodeLabel | fwk.UpdateNodeAllocatable,
+			fwk.Node:          fwk.Add | fwk.UpdateNodeLabel | fwk.UpdateNodeAllocatable | fwk.UpdateNodeDeclaredFeature,
 			fwk.ResourceClaim: fwk.Add | fwk.Update | fwk.Delete,
 			fwk.ResourceSlice: fwk.Add | fwk.Update | fwk.Delete,
 			fwk.DeviceClass:   fwk.Add | fwk.Update,

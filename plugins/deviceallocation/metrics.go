@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/claimwriter"
 )
@@ -45,6 +46,7 @@ var (
 )
 
 var registerMetrics = sync.OnceFunc(func() {
+	schedmetrics.Register() // done already in a scheduler
 	legacyregistry.MustRegister(claimWrites, claimRollBacks, searches, searchSteps)
 })
 

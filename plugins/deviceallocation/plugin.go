@@ -40,7 +40,9 @@ type Plugin struct {
 	options       allocator.Options
 	weights       objective.Weights
 	filterTimeout time.Duration
-	gates         plfeature.Features
+	// bindingTimeout is how long devices have to get ready.
+	bindingTimeout time.Duration
+	gates          plfeature.Features
 }
 
 var (
@@ -81,15 +83,16 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 		return nil, fmt.Errorf("watch devices and claims: %w", err)
 	}
 	pl := &Plugin{
-		cluster:       cluster,
-		lifetime:      ctx,
-		handle:        handle,
-		claims:        manager.ResourceClaims(),
-		classes:       manager.DeviceClasses(),
-		resolver:      manager.DeviceClassResolver(),
-		writer:        claimwriter.New(handle.ClientSet(), writeObserver{}, cleanupTimeout),
-		filterTimeout: decoded.FilterTimeout.Duration,
-		gates:         plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate),
+		cluster:        cluster,
+		lifetime:       ctx,
+		handle:         handle,
+		claims:         manager.ResourceClaims(),
+		classes:        manager.DeviceClasses(),
+		resolver:       manager.DeviceClassResolver(),
+		writer:         claimwriter.New(handle.ClientSet(), writeObserver{}, cleanupTimeout),
+		filterTimeout:  decoded.FilterTimeout.Duration,
+		bindingTimeout: decoded.BindingTimeout.Duration,
+		gates:          plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate),
 	}
 	if !pl.gates.EnableDRASchedulerFilterTimeout {
 		pl.filterTimeout = 0
@@ -117,6 +120,9 @@ func (pl *Plugin) configure(args *config.DeviceAllocationArgs) {
 	pl.options.Objective = objective.Order{}
 	if pl.weights.BestFit > 0 {
 		pl.options.Objective = objective.BestFit{}
+	}
+	if pl.weights.Packing <= 0 {
+		pl.options.Objective = objective.Spread{Objective: pl.options.Objective}
 	}
 }
 

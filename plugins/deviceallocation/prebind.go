@@ -30,8 +30,9 @@ func (pl *Plugin) PreBindPreFlight(_ context.Context, cycle fwk.CycleState, _ *c
 }
 
 // PreBind writes the claims of the pod: devices where they were chosen now, and
-// the reservation for the pod everywhere. After a failure nothing of it stays;
-// the framework calls Unreserve.
+// the reservation for the pod everywhere. Then it waits for devices that have to
+// be got ready. After a failure nothing of it stays; the framework calls
+// Unreserve.
 func (pl *Plugin) PreBind(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	s, err := readState(cycle)
 	if err != nil {
@@ -60,7 +61,7 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 		if c.extended {
 			claim = r.created
 		}
-		writes = append(writes, claimwriter.Write{Claim: claim, Allocation: c.allocation})
+		writes = append(writes, claimwriter.Write{Claim: claim, Allocation: pl.timed(c.allocation)})
 	}
 	for _, c := range s.allocated {
 		claim, err := pl.confirm(ctx, pod, c.claim)
@@ -69,6 +70,8 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 		}
 		writes = append(writes, claimwriter.Write{Claim: claim})
 	}
+	watcher := pl.watchBinding(writes)
+	defer watcher.stop()
 	written, err := pl.writer.Bind(ctx, pod, writes)
 	if err != nil {
 		r.doubtful = claimwriter.RollBackFailed(err)
@@ -78,13 +81,16 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 		r.written = append(r.written, writtenClaim{claim: claim, tied: tied(writes[i])})
 	}
 	pl.assume(ctx, r)
-	if r.created == nil {
-		return nil
+	if r.created != nil {
+		err := pl.writer.PatchExtendedResourceStatus(ctx, pod, &corev1.PodExtendedResourceClaimStatus{
+			ResourceClaimName: r.created.Name,
+			RequestMappings:   r.mappings,
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return pl.writer.PatchExtendedResourceStatus(ctx, pod, &corev1.PodExtendedResourceClaimStatus{
-		ResourceClaimName: r.created.Name,
-		RequestMappings:   r.mappings,
-	})
+	return pl.awaitBinding(ctx, pod, r, watcher)
 }
 
 // tied tells whether the allocation of a claim must not outlive the reservation

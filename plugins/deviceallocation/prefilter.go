@@ -34,7 +34,9 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	}
 	// PostFilter needs the state when PreFilter itself rejects the pod.
 	cycle.Write(stateKey, s)
-	s.devices, s.holders = pl.inventory.Snapshot(), pl.ledger.Snapshot()
+	s.options = pl.searchOptions()
+	s.devices = pl.inventory.Snapshot()
+	s.holders = pl.ledger.Snapshot(s.devices)
 	if err := pl.sortClaims(s, pod, claims); err != nil {
 		return nil, statusOf(err, nil)
 	}
@@ -114,12 +116,12 @@ func (pl *Plugin) checkAllocated(s *state, pod *corev1.Pod, claim *resourceapi.R
 		}
 		c.nodes = nodes
 	}
+	c.needsSkippedOperations = needsSkippedOperations(claim.Status.Allocation)
+	if err := pl.checkBinding(c); err != nil {
+		return nil, err
+	}
 	for i := range claim.Status.Allocation.Devices.Results {
 		result := &claim.Status.Allocation.Devices.Results[i]
-		if len(result.BindingConditions) > 0 {
-			return nil, claimErrorf("resourceclaim %s: device %s/%s/%s needs %s, which this scheduler does not support",
-				klog.KObj(claim), result.Driver, result.Pool, result.Device, device.BindingConditions)
-		}
 		// A pod that has its reservation keeps it under a new taint: whether it
 		// must go is up to the eviction controller.
 		if c.blocked == "" && !reserved {

@@ -94,9 +94,12 @@ func TestPreFilterRefuses(t *testing.T) {
 			want: `claim claim, request "request": device class missing does not exist`},
 		"class of a subrequest is missing": {claim: builders.Claim("claim", builders.FirstAvailable("request", builders.Request("sub", "missing"))),
 			want: `claim claim, request "request/sub": device class missing does not exist`},
-		"capacity": {claim: with(func(r *resourceapi.ExactDeviceRequest) {
+		"derived attribute": {claim: with(func(r *resourceapi.ExactDeviceRequest) {
+			r.DerivedAttributes = []resourceapi.DeviceDerivedAttribute{{Name: "example.com/numa", Expression: "1"}}
+		}), want: `claim claim, request "request": needs derived attributes, for which the feature gate of this scheduler is off`},
+		"capacity that no device has": {claim: with(func(r *resourceapi.ExactDeviceRequest) {
 			r.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("1Gi")}}
-		}), want: `claim claim, request "request": needs consumable capacity, which this scheduler does not support`},
+		}), want: `request "request": no matching device offers the requested capacity memory`},
 		"selector that does not compile": {claim: builders.Claim("claim", builders.Request("request", class).Select("1")),
 			want: `claim claim, request "request": selector 1 of the request does not compile: must evaluate to bool or the unknown type, not int`},
 		"no devices": {claim: claimFor("claim", 0), want: `claim claim, request "request": count 0 is not positive`},

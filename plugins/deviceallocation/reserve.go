@@ -11,10 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/result"
 )
@@ -42,7 +43,7 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 	if err != nil {
 		return statusOf(err, found.variant.problem)
 	}
-	if err := pl.ledger.Reserve(r.devices()); err != nil {
+	if err := pl.ledger.Reserve(pl.inventory.Snapshot(), r.devices(s.devices)); err != nil {
 		// Somebody took a device after the snapshot. The pod tries again at once
 		// with a new one: an event that has been seen will not wake it.
 		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", nodeName, err))
@@ -57,7 +58,7 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 }
 
 func newReservation(found *found, nodeName string) (*reservation, error) {
-	allocations, err := result.Build(found.variant.problem, found.solution, nodeName)
+	allocations, err := result.Build(found.variant.problem, found.solution, nodeName, uuid.NewUUID)
 	if err != nil {
 		return nil, err
 	}
@@ -68,19 +69,15 @@ func newReservation(found *found, nodeName string) (*reservation, error) {
 	return r, nil
 }
 
-// devices lists what the ledger must hold: everything but devices that are
-// only accessed by administrators.
-func (r *reservation) devices() []ledger.Reservation {
+// devices lists what the ledger must hold. chosen is what Filter chose from.
+func (r *reservation) devices(chosen *inventory.Snapshot) []ledger.Reservation {
 	reservations := make([]ledger.Reservation, len(r.claims))
 	for i, c := range r.claims {
 		reservations[i] = ledger.Reservation{
-			Claim: c.claim.UID,
-			Name:  types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
-		}
-		for j := range c.allocation.Devices.Results {
-			if d := &c.allocation.Devices.Results[j]; d.AdminAccess == nil || !*d.AdminAccess {
-				reservations[i].Devices = append(reservations[i].Devices, device.NewID(d.Driver, d.Pool, d.Device))
-			}
+			Claim:      c.claim.UID,
+			Name:       types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
+			Allocation: c.allocation,
+			Chosen:     chosen,
 		}
 	}
 	return reservations

@@ -162,7 +162,7 @@ func (s *simulation) checkReservation(a *attempt, node string) {
 
 // freshInventory is made from what the informers of a scheduler have.
 func freshInventory(h *harness) *inventory.Snapshot {
-	devices := inventory.New()
+	devices := inventory.New(deviceFeatures(h.plugin.gates))
 	resources := h.informers.Resource().V1()
 	rules, err := resources.DeviceTaintRules().Lister().List(labels.Everything())
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *simulation) checkRest() {
 }
 
 func countHolders(l *ledger.Ledger, id device.ID) int {
-	return l.Snapshot().Pool(id.PoolID()).Holders(id.Device)
+	return l.Snapshot(nil).Pool(id.PoolID()).Holders(id.Device)
 }
 
 // checkIdle looks for allocations of pods that do not run.

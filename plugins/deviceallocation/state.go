@@ -30,6 +30,8 @@ type state struct {
 	// extended is set when device classes back extended resources of the pod.
 	extended *extendedState
 
+	// options are those of all searches of the attempt.
+	options allocator.Options
 	devices *inventory.Snapshot
 	holders *ledger.Snapshot
 
@@ -61,6 +63,8 @@ type allocatedClaim struct {
 	claim *resourceapi.ResourceClaim
 	// nodes is nil if the devices can be used from everywhere.
 	nodes *nodeaffinity.NodeSelector
+	// needsSkippedOperations says that only some nodes can use the devices.
+	needsSkippedOperations bool
 	// blocked says why no further pod may use the allocation, or is empty.
 	blocked string
 	// unreachable counts the nodes that the allocation rules out.

@@ -22,16 +22,16 @@ func unresolvable(text string) *fwk.Status {
 func statusOf(err error, p *problem.Problem) *fwk.Status {
 	var (
 		rejection *allocator.Rejection
-		failed    *allocator.SelectorError
 		refused   *problem.RefusedError
 		configs   *result.TooManyConfigsError
 		claim     *claimError
 	)
+	if text := reason.Failed(p, err); text != "" {
+		return fwk.NewStatus(fwk.Error, text)
+	}
 	switch {
 	case errors.As(err, &rejection):
 		return unresolvable(reason.Node(p, rejection))
-	case errors.As(err, &failed):
-		return fwk.NewStatus(fwk.Error, reason.SelectorError(p, failed))
 	case errors.As(err, &refused):
 		return unresolvable(reason.Refused(refused))
 	case errors.As(err, &configs), errors.As(err, &claim):

@@ -76,6 +76,13 @@ func (b *DeviceBuilder) Taint(key string, effect resourceapi.DeviceTaintEffect) 
 	return b
 }
 
+// Conditions names the conditions that must be true before a pod can use the
+// device, and those that say that this will not happen.
+func (b *DeviceBuilder) Conditions(binding, failure []string) *DeviceBuilder {
+	b.device.BindingConditions, b.device.BindingFailureConditions = binding, failure
+	return b
+}
+
 // OnNode selects a node, in a slice with PerDevice.
 func (b *DeviceBuilder) OnNode(name string) *DeviceBuilder {
 	b.device.NodeName = ptr.To(name)

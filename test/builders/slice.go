@@ -64,6 +64,12 @@ func (b *SliceBuilder) PerDevice() *SliceBuilder {
 	return b
 }
 
+// SkipNodeOperations says that kubelet has nothing to do for the devices.
+func (b *SliceBuilder) SkipNodeOperations() *SliceBuilder {
+	b.slice.Spec.SkipNodeOperations = []resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationAll}
+	return b
+}
+
 // Devices adds devices.
 func (b *SliceBuilder) Devices(devices ...*DeviceBuilder) *SliceBuilder {
 	for _, d := range devices {

@@ -6,14 +6,19 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured/internal/allocatortesting"
 )
 
-// features are those whose cases may be in scope; outOfScope has the last word.
+// features are all that the suite knows: no case is left out.
 var features = allocatortesting.Features{
-	AdminAccess:            true,
-	ConsumableCapacity:     true,
-	DeviceBindingAndStatus: true,
-	DeviceTaints:           true,
-	PartitionableDevices:   true,
-	PrioritizedList:        true,
+	AdminAccess:             true,
+	CompatibilityGroups:     true,
+	ConsumableCapacity:      true,
+	DerivedAttributes:       true,
+	DeviceBindingAndStatus:  true,
+	DeviceTaints:            true,
+	FractionalCapacityRange: true,
+	ListTypeAttributes:      true,
+	OptionalNodeOperations:  true,
+	PartitionableDevices:    true,
+	PrioritizedList:         true,
 }
 
 func TestAllocator(t *testing.T) {

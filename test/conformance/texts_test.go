@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured/internal"
@@ -21,9 +22,14 @@ func stockRefusal(claims []*resourceapi.ResourceClaim, err error) error {
 		return err
 	}
 	where := fmt.Sprintf("claim %s, request %s", refused.Claim, refused.Request)
+	if _, sub, found := strings.Cut(refused.Request, "/"); found && refused.Cause == problem.FeatureDisabled {
+		where = fmt.Sprintf("claim %s, subrequest %s", refused.Claim, sub)
+	}
 	switch refused.Cause {
 	case problem.ClassUnavailable:
 		return fmt.Errorf("%s: could not retrieve device class %s: %w", where, refused.Class, refused.Err)
+	case problem.FeatureDisabled:
+		return fmt.Errorf("%s: %s", where, disabledTexts[refused.Feature])
 	case problem.UnknownRequestType:
 		return fmt.Errorf("%s: missing device class name (unsupported request type?)", where)
 	case problem.UnknownAllocationMode:
@@ -39,6 +45,15 @@ func stockRefusal(claims []*resourceapi.ResourceClaim, err error) error {
 	default:
 		return err
 	}
+}
+
+// disabledTexts has what kube-scheduler says about the features of claims that
+// are off.
+var disabledTexts = map[device.Feature]string{
+	device.AdminAccess:        "admin access is requested, but the feature is disabled",
+	device.ConsumableCapacity: "has capacity requests, but the DRAConsumableCapacity feature is disabled",
+	device.DerivedAttributes:  "cannot handle request with derived attributes, the feature is disabled",
+	device.PrioritizedList:    "has subrequests, but the DRAPrioritizedList feature is disabled",
 }
 
 // overLimit names the request with which a claim, refused as a whole, asks for
@@ -67,13 +82,17 @@ func overLimit(claims []*resourceapi.ResourceClaim, name string) string {
 // them are no error at all.
 func stockVerdict(p *problem.Problem, node allocator.Node, err error) error {
 	var rejection *allocator.Rejection
-	if !errors.As(err, &rejection) {
+	var failed *allocator.SelectorError
+	switch {
+	case errors.As(err, &failed) && failed.Device.Malformed != nil:
+		return errors.New("CEL runtime error: unsupported attribute value")
+	case !errors.As(err, &rejection):
 		return err
 	}
 	switch rejection.Cause {
 	case allocator.PoolFault:
 		fault, state := rejection.Faults[0], "invalid"
-		if fault.Kind == inventory.Incomplete {
+		if unfinished(fault) {
 			state = "being updated"
 		}
 		return fmt.Errorf("%s: asks for all devices, but resource pool %s is currently %s",
@@ -86,11 +105,17 @@ func stockVerdict(p *problem.Problem, node allocator.Node, err error) error {
 		}
 	}
 	for _, fault := range rejection.Faults {
-		if fault.Kind != inventory.Incomplete {
+		if !unfinished(fault) {
 			return fmt.Errorf("invalid resource pools were encountered%w", internal.ErrFailedAllocationOnNode)
 		}
 	}
 	return nil
+}
+
+// unfinished tells whether kube-scheduler takes the fault for a pool that is
+// being updated: the number of slices is all that it looks at.
+func unfinished(fault *inventory.Fault) bool {
+	return fault.Kind == inventory.Incomplete || fault.Kind == inventory.Surplus || fault.Kind == inventory.Contradictory
 }
 
 func whereIs(p *problem.Problem, a *problem.Alternative) string {
@@ -107,7 +132,8 @@ func violatedByAll(p *problem.Problem, node allocator.Node, rejection *allocator
 		var first *device.Value
 		for _, pool := range node.View.Pools {
 			for _, d := range pool.Devices {
-				value, _ := d.Attribute(rejection.Attribute)
+				attribute, _ := d.Attribute(rejection.Attribute)
+				value, _ := device.ValueOf(attribute)
 				if first == nil {
 					first = &value
 				}

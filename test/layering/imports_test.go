@@ -20,8 +20,10 @@ const (
 
 // rooms are the packages below the plugin, lowest first: each may import those
 // before it. The shell, which is the plugin itself, may import all of them.
+// capacity is that low because inventory counts shared counters with its tables
+// and ledger sums its amounts.
 var rooms = []string{
-	"recency", "device", "persistent", "extendedresource",
+	"recency", "device", "capacity", "persistent", "extendedresource",
 	"inventory", "ledger", "selector", "problem", "allocator", "objective", "result", "reason", "claimwriter",
 }
 

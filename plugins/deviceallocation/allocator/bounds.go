@@ -1,7 +1,8 @@
 package allocator
 
 import (
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	resourceapi "k8s.io/api/resource/v1"
+
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
@@ -11,10 +12,16 @@ import (
 type bounds struct {
 	*search
 	open []openRequest
-	// values has, for each Match constraint without a device, the values that
-	// can still serve the requests that it must cover; nil means no limit.
-	values []map[device.Value]bool
+	// all lists the open requests.
+	all []*openRequest
+	// supplies has, for each group, how many devices can still be taken from it;
+	// it is -1 until somebody asks.
+	supplies []int
+	// values has, for each Match constraint, the values that can still be the
+	// one that all covered devices have; nil means no limit.
+	values []map[int]bool
 	flow   flow
+	sums   sums
 	// joint is scratch space of leastCost, by kind of alternative.
 	joint []jointNeed
 }
@@ -33,8 +40,10 @@ type option struct {
 
 func (b *bounds) init(s *search) {
 	b.search = s
-	b.values = make([]map[device.Value]bool, len(s.constraints))
+	b.values = make([]map[int]bool, len(s.constraints))
 	b.joint = make([]jointNeed, len(s.problem.Alternatives))
+	b.supplies = make([]int, len(s.groups))
+	b.sums.init(s.field)
 }
 
 // check looks at the requests from r on, r being possibly satisfied in part.
@@ -46,12 +55,15 @@ func (b *bounds) check(r int) (least int64, ok bool) {
 		return 0, false
 	}
 	b.limitValues()
+	if !b.commonValues() {
+		return 0, false
+	}
 	for i := range b.open {
 		if !b.satisfiable(&b.open[i]) {
 			return 0, false
 		}
 	}
-	if !b.commonValues() || !b.enoughValues() || !b.matching() {
+	if !b.withinStocks(b.all, nil) || !b.enoughValues() || !b.matching() {
 		return 0, false
 	}
 	return b.leastCost(), true
@@ -59,6 +71,10 @@ func (b *bounds) check(r int) (least int64, ok bool) {
 
 // collect lists the open requests with what each alternative needs.
 func (b *bounds) collect(r int) {
+	for g := range b.supplies {
+		b.supplies[g] = -1
+	}
+	clear(b.values)
 	b.open = b.open[:0]
 	for ; r < len(b.requests); r++ {
 		// Entries are reused with their options, since check runs at every step.
@@ -76,6 +92,10 @@ func (b *bounds) collect(r int) {
 		for _, alternative := range b.requests[r].Alternatives {
 			open.options = append(open.options, option{alternative, b.needs(alternative)})
 		}
+	}
+	b.all = b.all[:0]
+	for i := range b.open {
+		b.all = append(b.all, &b.open[i])
 	}
 }
 
@@ -154,16 +174,53 @@ func (b *bounds) allAvailable(r int, o option) bool {
 // availableIn counts the devices of a group that a request could take, as far
 // as other requests of the pod are concerned.
 func (b *bounds) availableIn(r int, alternative *problem.Alternative, g int) int {
-	if !alternative.Admin {
-		return b.free[g]
+	shareable := b.offers[b.groups[g].members[0]].shareable
+	if !alternative.Admin && !shareable {
+		return b.supplyOf(g)
 	}
 	available := 0
 	for _, d := range b.groups[g].members {
-		if !b.taken[d].has(b.requests[r].claim) {
+		if shareable && !b.picked(r, d) && b.fits(alternative, d) ||
+			!shareable && !b.taken[d].has(b.requests[r].claim) && b.fits(alternative, d) {
 			available++
 		}
 	}
 	return available
+}
+
+// supplyOf counts the devices that all requests together could take from a
+// group, administrators aside. A shared device counts as often as claims can
+// hold devices.
+func (b *bounds) supplyOf(g int) int {
+	group := &b.groups[g]
+	first := group.members[0]
+	switch {
+	case b.offers[first].shareable:
+		return len(group.members) * len(b.problem.Claims) * resourceapi.AllocationResultsMaxSize
+	case !group.drawing():
+		return b.free[g]
+	case b.supplies[g] >= 0:
+		return b.supplies[g]
+	}
+	supply := 0
+	for _, d := range group.members {
+		if b.taken[d].empty() && b.fits(b.firstUser(group), d) {
+			supply++
+		}
+	}
+	b.supplies[g] = supply
+	return supply
+}
+
+// firstUser returns an alternative that takes devices of the group from others.
+// Which one does not matter for what an exclusive device draws on.
+func (b *bounds) firstUser(group *group) *problem.Alternative {
+	for _, alternative := range b.problem.Alternatives {
+		if group.usable[alternative.Index] && !b.takesNothing(alternative) {
+			return alternative
+		}
+	}
+	return b.problem.Alternatives[0]
 }
 
 // supply counts the devices that an alternative could take; with a filter only
@@ -176,96 +233,6 @@ func (b *bounds) supply(r int, alternative *problem.Alternative, filter func(g i
 		}
 	}
 	return supply
-}
-
-// allowed tells whether constraints still admit the group for the alternative.
-func (b *bounds) allowed(alternative *problem.Alternative, g int) bool {
-	if !b.satisfies(alternative, g) {
-		return false
-	}
-	for i := range b.constraints {
-		if b.values[i] != nil && b.constraints[i].Covers(alternative) && !b.values[i][b.groups[g].values[i]] {
-			return false
-		}
-	}
-	return true
-}
-
-// limitValues finds, for each Match constraint that has no device yet, the
-// values with enough devices for each request that it certainly covers.
-func (b *bounds) limitValues() {
-	clear(b.values)
-	for i := range b.constraints {
-		if b.constraints[i].Kind != problem.Match || b.states[i].n > 0 {
-			continue
-		}
-		covered := b.covered(i)
-		if len(covered) == 0 {
-			continue
-		}
-		viable := make(map[device.Value]bool)
-		for g := range b.groups {
-			value := b.groups[g].values[i]
-			if _, seen := viable[value]; !seen && b.groups[g].has[i] {
-				viable[value] = b.enoughWith(i, value, covered)
-			}
-		}
-		b.values[i] = viable
-	}
-}
-
-// covered lists the open requests that need devices and whose every remaining
-// alternative falls under the constraint.
-func (b *bounds) covered(constraint int) []*openRequest {
-	var covered []*openRequest
-	for i := range b.open {
-		open := &b.open[i]
-		all := open.least() > 0
-		for _, option := range open.options {
-			all = all && b.constraints[constraint].Covers(option.alternative)
-		}
-		if all {
-			covered = append(covered, open)
-		}
-	}
-	return covered
-}
-
-// enoughWith tells whether devices with one value of an attribute are enough,
-// for each request alone and for all of them together.
-func (b *bounds) enoughWith(constraint int, value device.Value, covered []*openRequest) bool {
-	withValue := func(g int) bool { return b.groups[g].has[constraint] && b.groups[g].values[constraint] == value }
-	needs := 0
-	for _, open := range covered {
-		enough := false
-		for _, option := range open.options {
-			enough = enough || b.supply(open.index, option.alternative, withValue) >= option.needs
-		}
-		if !enough {
-			return false
-		}
-		if !open.admin() {
-			needs += open.least()
-		}
-	}
-	return b.union(covered, withValue) >= needs
-}
-
-// union counts the free devices that serve any of the requests.
-func (b *bounds) union(requests []*openRequest, filter func(g int) bool) int {
-	union := 0
-	for g := range b.groups {
-		if b.free[g] == 0 || !filter(g) {
-			continue
-		}
-		for _, open := range requests {
-			if !open.admin() && b.serves(open, g) {
-				union += b.free[g]
-				break
-			}
-		}
-	}
-	return union
 }
 
 // serves tells whether a group can contribute to a request.
@@ -282,62 +249,17 @@ func (b *bounds) serves(open *openRequest, g int) bool {
 // have no administrators' access.
 func (o *openRequest) admin() bool { return o.options[0].alternative.Admin }
 
-// commonValues checks that each Match constraint has a value left.
-func (b *bounds) commonValues() bool {
-	for _, values := range b.values {
-		if values != nil && !anyTrue(values) {
-			return false
-		}
-	}
-	return true
-}
-
-// enoughValues checks that each Distinct constraint has a value of its own for
-// every device that it certainly covers.
-func (b *bounds) enoughValues() bool {
-	for i := range b.constraints {
-		if b.constraints[i].Kind == problem.Distinct && !b.distinctValues(i) {
-			return false
-		}
-	}
-	return true
-}
-
-func (b *bounds) distinctValues(constraint int) bool {
-	covered := b.covered(constraint)
-	if len(covered) == 0 {
-		return true
-	}
-	var values []device.Value
-	position := make(map[device.Value]int)
-	b.flow.reset()
-	for _, open := range covered {
-		b.flow.addDemand(open.least())
-	}
-	for g := range b.groups {
-		value := b.groups[g].values[constraint]
-		if _, known := position[value]; !known && b.groups[g].has[constraint] {
-			position[value] = len(values)
-			values = append(values, value)
-			b.flow.addSupply(1)
-		}
-	}
-	for i, open := range covered {
-		for g := range b.groups {
-			if b.groups[g].has[constraint] && b.contributes(open, g) {
-				b.flow.connect(i, position[b.groups[g].values[constraint]])
-			}
-		}
-	}
-	return b.flow.saturates()
-}
-
 // contributes is serves for a group that has devices left.
 func (b *bounds) contributes(open *openRequest, g int) bool {
 	if !b.serves(open, g) {
 		return false
 	}
-	return b.availableIn(open.index, open.options[0].alternative, g) > 0
+	for _, option := range open.options {
+		if b.groups[g].usable[option.alternative.Index] && b.availableIn(open.index, option.alternative, g) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // matching checks that the requests do not need the same devices: each can be
@@ -345,7 +267,7 @@ func (b *bounds) contributes(open *openRequest, g int) bool {
 func (b *bounds) matching() bool {
 	b.flow.reset()
 	for g := range b.groups {
-		b.flow.addSupply(b.free[g])
+		b.flow.addSupply(b.supplyOf(g))
 	}
 	for i := range b.open {
 		open := &b.open[i]
@@ -354,7 +276,7 @@ func (b *bounds) matching() bool {
 		}
 		request := b.flow.addDemand(open.least())
 		for g := range b.groups {
-			if b.free[g] > 0 && b.serves(open, g) {
+			if b.contributes(open, g) {
 				b.flow.connect(request, g)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
@@ -91,14 +92,14 @@ func compareWithStock(t *testing.T, c *cluster) string {
 	if errors.Is(stockErr, context.DeadlineExceeded) {
 		return "left out"
 	}
-	p, refused := problem.Build(c.claims, c.class, compiler)
+	p, refused := problem.Build(c.claims, problem.Source{Classes: c.class, Compiler: compiler, Features: features})
 	if refused != nil {
 		if stockErr == nil {
 			t.Errorf("refused (%v), but the stock allocator answers %v", refused, want)
 		}
 		return "refused"
 	}
-	solution, err := allocator.Solve(context.Background(), p, c.view(), allocator.Options{})
+	solution, err := allocator.Solve(context.Background(), p, c.view(), allocator.Options{Compatible: true})
 	var rejection *allocator.Rejection
 	if err != nil && !errors.As(err, &rejection) {
 		t.Errorf("unexpected error: %v", err)
@@ -119,7 +120,7 @@ func compareWithStock(t *testing.T, c *cluster) string {
 		t.Errorf("rejected (%v), but the stock allocator answers %v", err, want)
 		return "rejected"
 	}
-	got, err := result.Build(p, solution, c.node.Name)
+	got, err := result.Build(p, solution, c.node.Name, uuid.NewUUID)
 	if err != nil {
 		t.Errorf("build the result: %v", err)
 	}

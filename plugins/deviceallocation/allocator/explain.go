@@ -21,15 +21,20 @@ func (f *field) hopeless() error {
 		}
 		for _, failed := range f.errors {
 			if failed.alternative == alternative.Index {
-				return failed.error()
+				return failed.err
 			}
 		}
 	}
 	return nil
 }
 
-func (e *failedEvaluation) error() error {
-	return &SelectorError{Alternative: e.alternative, Selector: e.selector, Device: e.device, Err: e.err}
+// failedEvaluation is something about a device that could not be evaluated.
+type failedEvaluation struct {
+	alternative int
+	// before counts the devices of the field that come earlier.
+	before int
+	inUse  bool
+	err    error
 }
 
 // failure ends the search: it completes the solution or says why there is none.
@@ -46,7 +51,7 @@ func (s *search) failure() error {
 	}
 	for i := range s.errors {
 		if !s.errors[i].inUse {
-			return s.errors[i].error()
+			return s.errors[i].err
 		}
 	}
 	rejection := s.explain()
@@ -78,7 +83,7 @@ func (s *search) encountered() error {
 			for i := range s.errors {
 				e := &s.errors[i]
 				if e.alternative == alternative.Index && !e.inUse && (!tookThis || e.before <= last) {
-					return e.error()
+					return e.err
 				}
 			}
 		}
@@ -115,19 +120,10 @@ func (s *search) explain() *Rejection {
 		}
 	}
 	together.Cause = NoCombination
-	if !b.matching() {
+	if !b.matching() || !b.withinStocks(b.all, nil) {
 		together.Cause = TooFewTogether
 	}
 	return together
-}
-
-func anyTrue(values map[device.Value]bool) bool {
-	for _, v := range values {
-		if v {
-			return true
-		}
-	}
-	return false
 }
 
 // explainRequest returns nil if one of the alternatives is possible alone.
@@ -152,70 +148,93 @@ func (s *search) explainAlternative(alternative *problem.Alternative) *Rejection
 	if alternative.All {
 		tally.Wanted = max(tally.Matching, 1)
 	}
-	usable, missing := s.obstacles(alternative, &tally)
-	rejection := &Rejection{Alternative: alternative.Index, Tally: tally, Attribute: missing}
+	usable := s.obstaclesOf(alternative, &tally)
+	rejection := &Rejection{Alternative: alternative.Index, Tally: tally}
+	free := tally.Matching - tally.InUse
 	switch {
 	case tally.Seen == 0:
 		rejection.Cause = NoDevice
+	case tally.Matching == 0 && tally.Misfit > 0:
+		rejection.Cause = Misfit
 	case tally.Matching == 0:
 		rejection.Cause = NoMatch
 	case exceeds(tally.Wanted):
 		rejection.Cause = TooMany
 	case usable >= tally.Wanted:
 		return nil
+	case free == 0:
+		rejection.Cause = InUse
 	case tally.Refused == tally.Matching:
 		rejection.Cause = Refused
-	case tally.InUse == tally.Matching:
-		rejection.Cause = InUse
-	case tally.Tainted > 0 && tally.Tainted == tally.Matching-tally.InUse:
+	case tally.Misfit == tally.Matching:
+		rejection.Cause = Misfit
+	case tally.NodeOperations == free:
+		rejection.Cause = NodeOperations
+	case tally.Exhausted+tally.Misfit == free:
+		rejection.Cause = Exhausted
+	case tally.Incompatible == free:
+		rejection.Cause = Incompatible
+	case tally.Tainted == free:
 		rejection.Cause = Tainted
-	case tally.WithoutAttribute > 0 && tally.WithoutAttribute == tally.Matching-tally.InUse:
-		rejection.Cause = AttributeMissing
+	case tally.WithoutAttribute == free:
+		rejection.Cause, rejection.Attribute = AttributeMissing, s.missing(alternative)
 	default:
 		rejection.Cause = TooFew
 	}
 	return rejection
 }
 
-// obstacles counts what stands in the way of the matching devices, each at its
+// obstaclesOf counts what stands in the way of the matching devices, each at its
 // first obstacle, and returns the number of those that nothing does.
-func (s *search) obstacles(alternative *problem.Alternative, tally *Tally) (usable int, missing resourceapi.FullyQualifiedName) {
-	for g := range s.groups {
-		group := &s.groups[g]
+func (f *field) obstaclesOf(alternative *problem.Alternative, tally *Tally) (usable int) {
+	for g := range f.groups {
+		group := &f.groups[g]
 		if !group.matches[alternative.Index] {
 			continue
 		}
 		n := len(group.members)
-		switch {
-		case group.usable[alternative.Index]:
+		switch group.obstacles.of(alternative.Index) {
+		case noObstacle:
+			if !group.usable[alternative.Index] {
+				tally.InUse += n
+				continue
+			}
 			usable += n
-		case group.feature != "":
+		case featureObstacle:
 			tally.Refused += n
 			if tally.Feature == "" {
-				tally.Feature = group.feature
+				tally.Feature = group.obstacles.shown.Unsupported
 			}
-		case group.inUse && !alternative.Admin:
-			tally.InUse += n
-		case group.taints != nil && device.UntoleratedTaint(group.taints.Taints, alternative.Tolerations) != nil:
+		case nodeObstacle:
+			tally.NodeOperations += n
+		case misfitObstacle:
+			tally.Misfit += n
+		case exhaustedObstacle:
+			tally.Exhausted += n
+		case groupsObstacle:
+			tally.Incompatible += n
+		case taintObstacle:
 			tally.Tainted += n
 			if tally.Taint == nil {
-				tally.Taint = device.UntoleratedTaint(group.taints.Taints, alternative.Tolerations)
+				tally.Taint = device.UntoleratedTaint(group.obstacles.shown.Taints, alternative.Tolerations)
 			}
-		default:
+		case attributeObstacle:
 			tally.WithoutAttribute += n
-			if missing == "" {
-				missing = s.missing(alternative, group)
-			}
 		}
 	}
-	return usable, missing
+	return usable
 }
 
-// missing names the first attribute that a constraint needs and the group lacks.
-func (s *search) missing(alternative *problem.Alternative, group *group) resourceapi.FullyQualifiedName {
-	for i := range s.constraints {
-		if !group.has[i] && s.constraints[i].Covers(alternative) {
-			return s.constraints[i].Attribute
+// missing names the first attribute that a constraint needs and a device lacks.
+func (f *field) missing(alternative *problem.Alternative) resourceapi.FullyQualifiedName {
+	for g := range f.groups {
+		if f.groups[g].obstacles.of(alternative.Index) != attributeObstacle {
+			continue
+		}
+		for i := range f.constraints {
+			if slot := f.constraints[i].slots[alternative.Index]; slot >= 0 && f.groups[g].values[slot] == nil {
+				return f.constraints[i].Attribute
+			}
 		}
 	}
 	return ""

@@ -25,7 +25,14 @@ const (
 )
 
 // compiler is shared so that each expression is compiled once for all tests.
-var compiler = selector.NewCompiler(cel.Features{EnableConsumableCapacity: true})
+var compiler = selector.NewCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+
+// features is everything that is supported, and the one feature that is refused.
+var features = func() device.Features {
+	features := device.AllFeatures()
+	features.NodeAllocatableResources = true
+	return features
+}()
 
 // cluster is everything that decides about an allocation.
 type cluster struct {
@@ -73,19 +80,20 @@ func (c *cluster) class(name string) (*resourceapi.DeviceClass, error) {
 }
 
 func (c *cluster) view() allocator.Node {
-	slices, claims := inventory.New(), ledger.New()
+	slices, claims := inventory.New(features), ledger.New()
 	for _, slice := range c.slices {
 		slices.SetSlice(slice)
 	}
 	for _, claim := range c.allocated {
 		claims.Observe(claim)
 	}
-	return allocator.Node{View: slices.Snapshot().Node(c.node), Usage: claims.Snapshot()}
+	snapshot := slices.Snapshot()
+	return allocator.Node{View: snapshot.Node(c.node), Usage: claims.Snapshot(snapshot)}
 }
 
 func (c *cluster) problem(t testing.TB) *problem.Problem {
 	t.Helper()
-	p, err := problem.Build(c.claims, c.class, compiler)
+	p, err := problem.Build(c.claims, problem.Source{Classes: c.class, Compiler: compiler, Features: features})
 	if err != nil {
 		t.Fatalf("build the problem: %v", err)
 	}
@@ -125,6 +133,9 @@ type costs func(alternative *problem.Alternative, d *device.Device) int64
 func (c costs) DeviceCost(alternative *problem.Alternative, d *device.Device) int64 {
 	return c(alternative, d)
 }
+
+// CellCost is 0.
+func (c costs) CellCost(int64) int64 { return 0 }
 
 func gpus(n int, change func(i int, d *builders.DeviceBuilder)) *builders.SliceBuilder {
 	return builders.Slice(gpuDriver, "gpus").OnNode(nodeName).Devices(builders.DevicesNamed("gpu", n, change)...)

@@ -1,5 +1,10 @@
 package allocator
 
+import (
+	"cmp"
+	"slices"
+)
+
 // jointNeed is what requests with one kind of alternative need together.
 type jointNeed struct {
 	devices int
@@ -34,6 +39,39 @@ func (b *bounds) leastCost() int64 {
 		if b.joint[kind].devices > 0 {
 			least += max(b.joint[kind].apart, b.cheapestJointly(kind, b.joint[kind].devices))
 		}
+	}
+	return least + b.leastOpening()
+}
+
+// leastOpening is what it costs at least to open further cells, if what is left
+// in the open ones is not enough.
+func (b *bounds) leastOpening() int64 {
+	if len(b.cells) == 0 {
+		return 0
+	}
+	all := len(b.sums.needed) - 1
+	missing := b.sums.needed[all]
+	if missing == 0 {
+		return 0
+	}
+	var rooms, costs []int64
+	for c := range b.cells {
+		var room int64
+		for _, stock := range b.cells[c].common {
+			room += partUp(b.left[stock], b.stocks.total[stock])
+		}
+		if b.opened[c] > 0 {
+			missing -= room
+		} else if room > 0 {
+			rooms, costs = append(rooms, room), append(costs, b.cells[c].opening)
+		}
+	}
+	slices.SortFunc(rooms, func(x, y int64) int { return cmp.Compare(y, x) })
+	slices.Sort(costs)
+	var least int64
+	for i := 0; i < len(rooms) && missing > 0; i++ {
+		missing -= rooms[i]
+		least += costs[i]
 	}
 	return least
 }
@@ -73,7 +111,7 @@ func (b *bounds) cheapestJointly(kind, needs int) int64 {
 		if needs <= 0 {
 			break
 		}
-		n := min(needs, b.free[g])
+		n := min(needs, b.supplyOf(g))
 		cost += int64(n) * b.groups[g].cost[kind]
 		needs -= n
 	}

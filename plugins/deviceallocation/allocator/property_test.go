@@ -179,6 +179,9 @@ func (r randomPrices) DeviceCost(alternative *problem.Alternative, d *device.Dev
 	return r.price(alternative.Name, d.ID.Pool.Value(), d.ID.Device.Value())
 }
 
+// CellCost is 0: the oracle knows nothing of cells.
+func (r randomPrices) CellCost(int64) int64 { return 0 }
+
 func (o *oracle) cost(r randomPrices, grants []grant) int64 {
 	var cost int64
 	for _, g := range grants {

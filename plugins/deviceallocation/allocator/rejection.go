@@ -19,10 +19,21 @@ const (
 	NoDevice Cause = iota
 	// NoMatch: no device matches the alternative's selectors.
 	NoMatch
-	// Refused: the matching devices use a feature that this version refuses.
+	// Refused: the matching devices use a feature that this scheduler refuses.
 	Refused
 	// InUse: matching devices exist and are held by other claims.
 	InUse
+	// Misfit: no matching device has the requested capacity, whoever uses it.
+	Misfit
+	// NodeOperations: what is free has no kubelet plugin, and the node cannot do
+	// without.
+	NodeOperations
+	// Exhausted: capacity of shared devices, or the counters that partitions
+	// draw on, are used up.
+	Exhausted
+	// Incompatible: compatibility groups keep what is free apart from what is in
+	// use.
+	Incompatible
 	// Tainted: what is free has taints that the request does not tolerate.
 	Tainted
 	// AttributeMissing: what is free lacks the attribute of a constraint.
@@ -75,8 +86,11 @@ type Tally struct {
 	// usable pools, Matching of those that match all selectors.
 	Wanted, Seen, Matching int
 	// The following count matching devices, each device once, at the first
-	// obstacle in this order.
-	Refused, InUse, Tainted, WithoutAttribute int
+	// obstacle in this order. Misfit also has those that "all devices" leaves
+	// out for that reason; they do not count as matching.
+	InUse, Refused, NodeOperations, Misfit, Exhausted, Incompatible, Tainted, WithoutAttribute int
+	// MissingCapacity is a capacity of which a device has not enough (Misfit).
+	MissingCapacity resourceapi.QualifiedName
 	// Feature is a feature for which a device was refused, Taint a taint that
 	// is not tolerated: the first found in the order of devices.
 	Feature device.Feature
@@ -84,11 +98,13 @@ type Tally struct {
 	// Selector is the index of the alternative's selector that rejected the
 	// last devices (NoMatch).
 	Selector int
-	// Errors counts devices for which a selector failed at run time; Failed is
-	// the first of them and Err says why.
+	// Errors counts devices for which an expression or a request policy failed;
+	// Failed is the first of them and Err says why.
 	Errors int
 	Failed *device.Device
 	Err    error
+	// FailedPart says in a few words what failed: "a selector", for instance.
+	FailedPart string
 }
 
 // Error names the cause by number; it is for tests and logs.
@@ -112,3 +128,36 @@ func (e *SelectorError) Error() string {
 
 // Unwrap returns the error of the evaluation.
 func (e *SelectorError) Unwrap() error { return e.Err }
+
+// DerivationError stops the search because a derived attribute could not be
+// computed for a device. Solve returns it like a SelectorError.
+type DerivationError struct {
+	Alternative int
+	Attribute   resourceapi.FullyQualifiedName
+	Device      *device.Device
+	Err         error
+}
+
+// Error says which device the expression failed for.
+func (e *DerivationError) Error() string {
+	return fmt.Sprintf("derive attribute %s of alternative %d for device %s: %v", e.Attribute, e.Alternative, e.Device.ID, e.Err)
+}
+
+// Unwrap returns the error of the evaluation.
+func (e *DerivationError) Unwrap() error { return e.Err }
+
+// CapacityError stops the search because the capacity that is requested makes
+// no sense on a device. Solve returns it like a SelectorError.
+type CapacityError struct {
+	Alternative int
+	Device      *device.Device
+	Err         error
+}
+
+// Error says which device it is.
+func (e *CapacityError) Error() string {
+	return fmt.Sprintf("compute capacity for alternative %d of device %s: %v", e.Alternative, e.Device.ID, e.Err)
+}
+
+// Unwrap returns what is wrong with the capacity.
+func (e *CapacityError) Unwrap() error { return e.Err }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
@@ -51,11 +52,27 @@ func TestSolveRejects(t *testing.T) {
 		"refused": {
 			cluster: newCluster(slicesOf(gpus(1, func(_ int, d *builders.DeviceBuilder) {
 				d.With(func(d *resourceapi.Device) {
-					d.BindingConditions, d.BindingFailureConditions = []string{"attached"}, []string{"failed"}
+					d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{corev1.ResourceMemory: {}}
 				})
 			})), builders.Claim("claim", gpu)),
 			cause: allocator.Refused,
-			tally: allocator.Tally{Wanted: 1, Seen: 1, Matching: 1, Refused: 1, Feature: device.BindingConditions},
+			tally: allocator.Tally{Wanted: 1, Seen: 1, Matching: 1, Refused: 1, Feature: device.NodeAllocatableResources},
+		},
+		"node without the feature": {
+			cluster: newCluster(slicesOf(gpus(2, nil).SkipNodeOperations()), builders.Claim("claim", gpu)),
+			cause:   allocator.NodeOperations,
+			tally:   allocator.Tally{Wanted: 1, Seen: 2, Matching: 2, NodeOperations: 2},
+		},
+		"administrators need the feature as well": {
+			cluster: newCluster(slicesOf(gpus(1, nil).SkipNodeOperations()), builders.Claim("claim", builders.Request("gpu", "gpu").Admin())),
+			cause:   allocator.NodeOperations,
+			tally:   allocator.Tally{Wanted: 1, Seen: 1, Matching: 1, NodeOperations: 1},
+		},
+		"some devices in use, the others need the feature": {
+			cluster: newCluster(slicesOf(gpus(1, nil), nics(1, nil).SkipNodeOperations()),
+				builders.Claim("claim", builders.Request("any", "any"))).inUse(gpuDriver, "gpus", "gpu-0"),
+			cause: allocator.NodeOperations,
+			tally: allocator.Tally{Wanted: 1, Seen: 2, Matching: 2, NodeOperations: 1, InUse: 1},
 		},
 		"attribute missing": {
 			cluster:   newCluster(slicesOf(gpus(2, nil)), builders.Claim("claim", gpu).MatchAttribute(numaAttribute)),

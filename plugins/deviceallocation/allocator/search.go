@@ -4,8 +4,7 @@ import (
 	"context"
 	"slices"
 
-	resourceapi "k8s.io/api/resource/v1"
-
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
@@ -15,25 +14,42 @@ const interruptInterval = 256
 // search is one depth-first search. It is used by a single goroutine.
 type search struct {
 	*field
-	ctx     context.Context
-	options Options
+	ctx context.Context
 
-	// taken has, for each device, the claims that have taken it so far.
-	taken []claimSet
+	// taken has, for each device, the claims that have it to themselves so far;
+	// shares counts, for each device, how often it was taken as a shared one.
+	taken  []claimSet
+	shares []int
 	// free has, for each group, the members that no claim has taken.
 	free []int
+	// left and sets are what is left of the stocks; opened counts, for each
+	// cell, the devices taken there.
+	left   []int64
+	sets   []inventory.Compatibility
+	opened []int
+	// exactTaken has, for each device with exactShares, the alternatives that have
+	// taken one.
+	exactTaken map[int][]int
+	residues   residues
 	// chosen has, for each request, the alternative decided upon, or nil.
 	chosen []*problem.Alternative
 	// picks has, for each request, the devices taken, in order of preference.
-	picks [][]int
+	picks [][]pick
+	// serving is the request that is taking devices.
+	serving int
+	// barred has, for each request, the devices that had failed for it before
+	// its first one was taken; a twin need not try them either.
+	barred []deviceSet
 	// perClaim counts the devices taken for each claim.
 	perClaim []int
 	states   []constraintState
 	cost     int64
 
-	best  *Solution
-	steps int
-	over  bool // budget or context ended
+	best     *Solution
+	steps    int
+	over     bool // budget or context ended
+	failures failures
+	remember bool
 	// levels is scratch space, one entry per depth.
 	levels []level
 	bounds bounds
@@ -41,22 +57,42 @@ type search struct {
 
 // level is the scratch space of one depth of the search.
 type level struct {
-	candidates []int
-	excluded   int // length of search.excluded before
+	candidates []candidate
 }
 
-func newSearch(ctx context.Context, f *field, options Options) *search {
+// pick is a device that was taken.
+type pick struct {
+	device int
+	// cost is what it has added.
+	cost int64
+	// sets are the states of the counter sets before, parallel to offer.sets.
+	sets []inventory.Compatibility
+}
+
+func newSearch(ctx context.Context, f *field) *search {
 	s := &search{
-		field: f, ctx: ctx, options: options,
+		field: f, ctx: ctx,
 		taken:    make([]claimSet, len(f.devices)),
+		shares:   make([]int, len(f.devices)),
 		free:     make([]int, len(f.groups)),
+		left:     slices.Clone(f.stocks.left),
+		sets:     slices.Clone(f.stocks.sets),
+		opened:   make([]int, len(f.cells)),
+		residues: residues{keys: make([][]byte, len(f.cells)), old: make([]bool, len(f.cells))},
 		chosen:   make([]*problem.Alternative, len(f.requests)),
-		picks:    make([][]int, len(f.requests)),
+		picks:    make([][]pick, len(f.requests)),
+		barred:   make([]deviceSet, len(f.requests)),
 		perClaim: make([]int, len(f.problem.Claims)),
 		states:   make([]constraintState, len(f.constraints)),
+		remember: f.remembering(),
+
+		exactTaken: make(map[int][]int),
 	}
 	for g := range f.groups {
 		s.free[g] = len(f.groups[g].members)
+	}
+	for c := range f.cells {
+		s.residues.old[c] = true
 	}
 	for i := range s.states {
 		s.states[i].init(f.constraints[i].Kind)
@@ -102,6 +138,23 @@ func (s *search) request(r int) bool {
 		s.record()
 		return s.options.Objective == nil
 	}
+	if !s.remember {
+		return s.decide(r)
+	}
+	state := s.state(r)
+	if s.failures.failed(state, s.cost) {
+		return s.over
+	}
+	key, cost := string(state), s.cost
+	if s.decide(r) {
+		return true
+	}
+	s.failures.add(key, cost)
+	return false
+}
+
+// decide chooses the alternative, if that has not been done.
+func (s *search) decide(r int) bool {
 	if s.chosen[r] != nil {
 		return s.start(r)
 	}
@@ -119,7 +172,11 @@ func (s *search) start(r int) bool {
 	if s.chosen[r].All {
 		return s.all(r)
 	}
-	return s.count(r, nil)
+	excluded := s.newDeviceSet()
+	if s.requests[r].twin {
+		copy(excluded, s.barred[r-1])
+	}
+	return s.count(r, excluded)
 }
 
 // all takes every matching device. Which ones they are is known, so there is
@@ -139,7 +196,7 @@ func (s *search) all(r int) bool {
 		if !s.step() {
 			return true
 		}
-		if !s.groups[g].usable[alternative.Index] || !s.available(r, d) || !s.satisfies(alternative, g) {
+		if !s.groups[g].usable[alternative.Index] || !s.available(r, d) || !s.fits(alternative, d) || !s.satisfies(alternative, g) {
 			return false
 		}
 		s.take(r, d)
@@ -152,167 +209,37 @@ func (s *search) all(r int) bool {
 }
 
 // count takes the next device for a request that wants a number of them.
-// tried lists the groups that have failed for it already: whatever solution
-// takes one of their devices, an equal one takes the device that has failed.
-func (s *search) count(r int, tried []groupMark) bool {
+//
+// excluded are the devices of which it is known that no solution, or no better
+// one, gives them to the request. What has been tried is among them, together
+// with all that is interchangeable with it. So each set of devices is tried in
+// one order only, and equal sets once.
+func (s *search) count(r int, excluded deviceSet) bool {
 	alternative := s.chosen[r]
 	if len(s.picks[r]) == alternative.Count {
 		return s.request(r + 1)
 	}
-	depth := s.depth()
-	for _, d := range s.candidates(r, depth, tried) {
+	s.serving = r
+	for _, c := range s.candidates(r, s.depth(), excluded) {
+		if excluded.has(c.device) {
+			continue // equal to one that was tried meanwhile
+		}
 		if !s.step() {
 			return true
 		}
-		mark := groupMark{group: s.groupOf[d], taken: s.taken[d].clone()}
-		s.take(r, d)
-		over := s.promising(r) && s.count(r, tried)
+		if len(s.picks[r]) == 0 {
+			s.barred[r] = append(s.barred[r][:0], excluded...)
+		}
+		s.take(r, c.device)
+		over := s.promising(r) && s.count(r, slices.Clone(excluded))
 		s.release(r)
 		if over {
 			return true
 		}
-		tried = append(slices.Clip(tried), mark)
+		s.serving = r
+		s.exclude(excluded, c.device)
 	}
 	return s.over
-}
-
-// groupMark names the devices of a group that the same claims have taken.
-type groupMark struct {
-	group int
-	taken claimSet
-}
-
-// candidates lists the devices to try next, one of each group, in the order in
-// which they should be tried.
-func (s *search) candidates(r, depth int, tried []groupMark) []int {
-	for len(s.levels) <= depth {
-		s.levels = append(s.levels, level{})
-	}
-	result := s.levels[depth].candidates[:0]
-	alternative := s.chosen[r]
-	after := s.floor(r)
-	for _, g := range s.byCost[alternative.Index] {
-		if !s.satisfies(alternative, g) {
-			continue
-		}
-		first := len(result)
-		for _, d := range s.groups[g].members {
-			if !s.available(r, d) || !s.later(alternative, d, after) ||
-				s.wasTried(tried, g, d) || s.alike(result[first:], d) {
-				continue
-			}
-			result = append(result, d)
-			if !alternative.Admin {
-				break // all others are equal to this one
-			}
-		}
-	}
-	slices.SortFunc(result, func(x, y int) int { return s.compare(alternative, x, y) })
-	s.levels[depth].candidates = result
-	return result
-}
-
-// floor is the device that the next pick must come after, so that each set of
-// devices is tried in one order only: the last pick of the request or, for the
-// first pick, that of a twin. It is -1 if there is none.
-func (s *search) floor(r int) int {
-	if n := len(s.picks[r]); n > 0 {
-		return s.picks[r][n-1]
-	}
-	if s.requests[r].twin {
-		return s.picks[r-1][0]
-	}
-	return -1
-}
-
-// compare orders devices by cost, then in the canonical order.
-func (s *search) compare(alternative *problem.Alternative, x, y int) int {
-	costX := s.groups[s.groupOf[x]].cost[alternative.Index]
-	costY := s.groups[s.groupOf[y]].cost[alternative.Index]
-	if costX != costY {
-		return int(min(max(costX-costY, -1), 1))
-	}
-	return x - y
-}
-
-func (s *search) later(alternative *problem.Alternative, d, after int) bool {
-	return after < 0 || s.compare(alternative, d, after) > 0
-}
-
-func (s *search) wasTried(tried []groupMark, g, d int) bool {
-	for _, mark := range tried {
-		if mark.group == g && mark.taken.equal(s.taken[d]) {
-			return true
-		}
-	}
-	return false
-}
-
-// alike tells whether an equal device is a candidate already. Devices of one
-// group differ for administrators when other claims of the pod have taken them.
-func (s *search) alike(candidates []int, d int) bool {
-	for _, other := range candidates {
-		if s.taken[other].equal(s.taken[d]) {
-			return true
-		}
-	}
-	return false
-}
-
-// available tells whether the request may take the device, considering what
-// the pod's own claims have taken. Administrators share devices with everybody
-// but not twice in one claim; nobody shares with them what they took first.
-// This is the behaviour of kube-scheduler.
-func (s *search) available(r, d int) bool {
-	if s.chosen[r].Admin {
-		return !s.taken[d].has(s.requests[r].claim)
-	}
-	return s.taken[d].empty()
-}
-
-func (s *search) take(r, d int) {
-	g := s.groupOf[d]
-	if s.taken[d].empty() {
-		s.free[g]--
-	}
-	s.taken[d].add(s.requests[r].claim)
-	s.picks[r] = append(s.picks[r], d)
-	s.perClaim[s.requests[r].claim]++
-	s.cost += s.groups[g].cost[s.chosen[r].Index]
-	for i := range s.constraints {
-		if s.constraints[i].Covers(s.chosen[r]) {
-			s.states[i].add(s.groups[g].values[i])
-		}
-	}
-}
-
-// release undoes the last take of the request.
-func (s *search) release(r int) {
-	last := len(s.picks[r]) - 1
-	d := s.picks[r][last]
-	g := s.groupOf[d]
-	for i := range s.constraints {
-		if s.constraints[i].Covers(s.chosen[r]) {
-			s.states[i].remove(s.groups[g].values[i])
-		}
-	}
-	s.cost -= s.groups[g].cost[s.chosen[r].Index]
-	s.perClaim[s.requests[r].claim]--
-	s.picks[r] = s.picks[r][:last]
-	s.taken[d].remove(s.requests[r].claim)
-	if s.taken[d].empty() {
-		s.free[g]++
-	}
-}
-
-// satisfies tells whether the constraints allow a device of the group next.
-func (s *search) satisfies(alternative *problem.Alternative, g int) bool {
-	for i := range s.constraints {
-		if s.constraints[i].Covers(alternative) && !s.states[i].allows(s.groups[g].values[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // promising tells whether the requests from r on can still be satisfied, at a
@@ -348,29 +275,26 @@ func (s *search) record() {
 	solution := &Solution{Cost: s.cost, Claims: make([][]Pick, len(s.problem.Claims)), Ranks: make([]int, len(s.requests))}
 	for r := range s.requests {
 		solution.Ranks[r] = s.chosen[r].Rank
-		ordered := slices.Sorted(slices.Values(s.picks[r]))
+		ordered := slices.SortedFunc(slices.Values(s.picks[r]), func(x, y pick) int { return x.device - y.device })
 		claim := s.requests[r].claim
-		for _, d := range ordered {
-			solution.Claims[claim] = append(solution.Claims[claim], Pick{Alternative: s.chosen[r].Index, Device: s.devices[d]})
+		for _, p := range ordered {
+			solution.Claims[claim] = append(solution.Claims[claim], Pick{Alternative: s.chosen[r].Index, Device: s.devices[p.device]})
 		}
 	}
-	solution.Left = s.left()
+	solution.Left = s.spare()
 	s.best = solution
 }
 
-// left counts the free devices that would serve the alternatives taken.
-func (s *search) left() int {
-	left := 0
+// spare counts the devices that would still serve the alternatives taken.
+func (s *search) spare() int {
+	spare := 0
 	for g := range s.groups {
-		for _, alternative := range s.chosen {
+		for r, alternative := range s.chosen {
 			if !alternative.Admin && s.groups[g].usable[alternative.Index] {
-				left += s.free[g]
+				spare += s.bounds.availableIn(r, alternative, g)
 				break
 			}
 		}
 	}
-	return left
+	return spare
 }
-
-// exceeds tells whether a claim would hold more devices than its status can.
-func exceeds(devices int) bool { return devices > resourceapi.AllocationResultsMaxSize }

@@ -14,6 +14,9 @@ type Node struct {
 	View *inventory.NodeView
 	// Usage tells which devices are held.
 	Usage Usage
+	// SkipsNodeOperations says that the kubelet can do without a plugin for
+	// devices whose slice says so (KEP-5945).
+	SkipsNodeOperations bool
 }
 
 // Usage looks up what is held in a pool; *ledger.Snapshot implements it.
@@ -28,6 +31,10 @@ type Objective interface {
 	// not negative, depends on nothing but its arguments, and is called once
 	// per device and alternative of a search.
 	DeviceCost(alternative *problem.Alternative, d *device.Device) int64
+	// CellCost is what it costs to be the first to take something of a GPU with
+	// partitions, or of a device with shares. freePart is what is left of it, in
+	// thousandths; the cost is not negative and does not fall when it rises.
+	CellCost(freePart int64) int64
 }
 
 // Options control a search. The zero value searches without a limit for the
@@ -37,16 +44,22 @@ type Options struct {
 	Objective Objective
 	// StepBudget limits the number of devices tried; 0 means no limit.
 	StepBudget int
-	// FailOnSelectorError makes a selector that fails for a device an error, as
-	// in kube-scheduler, instead of a device that does not match. As there, it
-	// matters only if the device is looked at before the search has ended.
+	// FailOnSelectorError makes a selector, a derived attribute or a capacity
+	// that cannot be computed for a device an error, as in kube-scheduler, instead
+	// of a device that does not match. As there, it matters only if the device is
+	// looked at before the search has ended.
 	FailOnSelectorError bool
+	// Compatible reproduces the verdicts of kube-scheduler also where they are
+	// faults: administrators' access counts as use, an overdrawn counter spoils
+	// its whole pool, and a device that is no longer shareable looks free although
+	// shares of it are held. It is for comparisons.
+	Compatible bool
 }
 
 // Solve finds the best solution for a node.
 //
 // The error is a *Rejection when the node cannot serve the Problem, a
-// *SelectorError as described above, or the context's cause when ctx ended
+// *SelectorError, *DerivationError or *CapacityError as described above, or the context's cause when ctx ended
 // before the answer was known. Solve does not change its arguments and may be
 // called from several goroutines.
 func Solve(ctx context.Context, p *problem.Problem, node Node, options Options) (*Solution, error) {
@@ -61,7 +74,7 @@ func Solve(ctx context.Context, p *problem.Problem, node Node, options Options) 
 	if err := field.hopeless(); err != nil {
 		return nil, err
 	}
-	s := newSearch(ctx, field, options)
+	s := newSearch(ctx, field)
 	s.run()
 	if err := s.failure(); err != nil {
 		return nil, err

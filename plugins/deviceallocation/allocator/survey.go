@@ -13,14 +13,19 @@ import (
 // one Problem. It does not change during the search.
 type field struct {
 	problem *problem.Problem
+	options Options
 	// requests and constraints of all claims, one after the other.
 	requests    []flatRequest
 	constraints []flatConstraint
+	slots       []slot
 	// devices that match at least one alternative, in the canonical order.
 	devices []*device.Device
-	// groupOf has the group of each device.
+	// groupOf has the group of each device, offers what it draws on.
 	groupOf []int
+	offers  []offer
 	groups  []group
+	stocks  stocks
+	cells   []cell
 	// byCost lists, for each alternative, the groups that it can use, the
 	// cheapest first and then in the canonical order.
 	byCost [][]int
@@ -42,20 +47,6 @@ type flatRequest struct {
 	twin bool
 }
 
-type flatConstraint struct {
-	*problem.Constraint
-	claim int
-}
-
-type failedEvaluation struct {
-	alternative, selector int
-	device                *device.Device
-	// before counts the devices of the field that come earlier.
-	before int
-	inUse  bool
-	err    error
-}
-
 // group is a set of devices that the Problem cannot tell apart.
 type group struct {
 	members []int // positions in field.devices, ascending
@@ -63,35 +54,60 @@ type group struct {
 	// matches says for which alternatives the selectors match; usable for which
 	// of these nothing else stands in the way either.
 	matches, usable []bool
-	// values has the value for each constraint; has says whether there is one.
-	values []device.Value
-	has    []bool
+	// values has, for each slot, the numbers of the attribute's values, nil if
+	// there is none.
+	values [][]int
 	cost   []int64 // for each alternative
-	// obstacle to the use of the group, for explanations
-	feature device.Feature
-	taints  *device.Device // a device that shows the taints
+	// draws has, for each alternative, what one device takes at least of each
+	// kind of stock; nil unless the devices draw on any.
+	draws [][]kindDraw
+	// obstacles to the use of the group, for explanations
+	obstacles obstacles
 }
+
+// drawing tells whether the devices of the group draw on stocks, so that being
+// free is not all that it takes to have one.
+func (g *group) drawing() bool { return g.draws != nil }
 
 // survey looks at all devices of the node once.
 func survey(ctx context.Context, p *problem.Problem, node Node, options Options) (*field, error) {
-	f := &field{problem: p, tallies: make([]Tally, len(p.Alternatives))}
+	f := &field{problem: p, options: options, tallies: make([]Tally, len(p.Alternatives))}
 	f.flatten()
-	surveyor := surveyor{field: f, ctx: ctx, options: options, known: make(map[string]int)}
-	for _, pool := range node.View.Pools {
+	surveyor := newSurveyor(ctx, f, node)
+	for _, pool := range inOrder(node.View.Pools) {
 		if pool.Fault != nil {
 			f.faults = append(f.faults, pool.Fault)
 			continue
 		}
-		usage := node.Usage.Pool(pool.ID)
+		surveyor.enter(pool)
 		for _, d := range pool.Devices {
-			if err := surveyor.add(d, usage.Held(d.ID.Device)); err != nil {
+			if err := surveyor.add(d); err != nil {
 				return nil, err
 			}
 		}
 	}
+	f.divide()
 	f.sortByCost()
 	f.findKinds()
 	return f, nil
+}
+
+// inOrder returns the pools as kube-scheduler goes through them: those that
+// have a device with binding conditions come last (KEP-5007).
+func inOrder(pools []*inventory.NodePool) []*inventory.NodePool {
+	conditional := func(pool *inventory.NodePool) bool { return pool.BindingConditions }
+	if !slices.ContainsFunc(pools, conditional) {
+		return pools
+	}
+	ordered := make([]*inventory.NodePool, 0, len(pools))
+	for _, last := range []bool{false, true} {
+		for _, pool := range pools {
+			if pool.BindingConditions == last {
+				ordered = append(ordered, pool)
+			}
+		}
+	}
+	return ordered
 }
 
 func (f *field) flatten() {
@@ -99,7 +115,7 @@ func (f *field) flatten() {
 	for c := range f.problem.Claims {
 		claim := &f.problem.Claims[c]
 		for i := range claim.Constraints {
-			f.constraints = append(f.constraints, flatConstraint{Constraint: &claim.Constraints[i], claim: c})
+			f.addConstraint(&claim.Constraints[i])
 		}
 		for r := range claim.Requests {
 			request := flatRequest{Request: &claim.Requests[r], claim: c}
@@ -157,4 +173,11 @@ func (f *field) twins(a, b *problem.Request) bool {
 		}
 	}
 	return true
+}
+
+// takesNothing tells whether devices given to the alternative stay available to
+// others: what administrators see of a device is not taken from anybody
+// (KEP-5018). kube-scheduler counts it all the same.
+func (f *field) takesNothing(alternative *problem.Alternative) bool {
+	return alternative.Admin && !f.options.Compatible
 }

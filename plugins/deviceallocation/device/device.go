@@ -24,9 +24,16 @@ type Device struct {
 	Taints []resourceapi.DeviceTaint
 	// Reach says from which nodes the device can be used.
 	Reach Reach
+	// SkipNodeOperations is what kubelet need not do for the device, as its slice
+	// says; if it is not empty, only a node whose kubelet knows the field can use
+	// the device (KEP-5945). Nobody may change it.
+	SkipNodeOperations []resourceapi.SkipNodeOperation
 	// Unsupported names the feature that makes this version refuse the device;
 	// it is empty for a device that can be allocated.
 	Unsupported Feature
+	// AllowMultiple is set if each allocation takes a share of the device
+	// (KEP-5075). While the feature is off, all devices are exclusive.
+	AllowMultiple bool
 	// Malformed says why no CEL expression can be evaluated for the device. It
 	// is nil for a well-formed one. The stock scheduler builds all attributes
 	// before each evaluation, so that one odd attribute spoils all expressions.
@@ -44,17 +51,19 @@ type Reach struct {
 
 // New checks one device of a slice. The slice must not be changed afterwards;
 // taints is what the device is tainted with, owned by the result.
-func New(slice *resourceapi.ResourceSlice, index int, taints []resourceapi.DeviceTaint) *Device {
+func New(slice *resourceapi.ResourceSlice, index int, taints []resourceapi.DeviceTaint, features Features) *Device {
 	spec := &slice.Spec.Devices[index]
 	return &Device{
-		ID:          NewID(slice.Spec.Driver, slice.Spec.Pool.Name, spec.Name),
-		Slice:       slice.Name,
-		Index:       index,
-		Spec:        spec,
-		Taints:      taints,
-		Reach:       reachOf(slice, spec),
-		Unsupported: unsupportedFeature(slice, spec),
-		Malformed:   malformed(spec),
+		ID:                 NewID(slice.Spec.Driver, slice.Spec.Pool.Name, spec.Name),
+		Slice:              slice.Name,
+		Index:              index,
+		Spec:               spec,
+		Taints:             taints,
+		Reach:              reachOf(slice, spec),
+		SkipNodeOperations: slice.Spec.SkipNodeOperations,
+		Unsupported:        unsupportedFeature(slice, spec, features),
+		Malformed:          malformed(spec),
+		AllowMultiple:      features.ConsumableCapacity && spec.AllowMultipleAllocations != nil && *spec.AllowMultipleAllocations,
 	}
 }
 
@@ -104,21 +113,17 @@ func checkAttribute(attribute resourceapi.DeviceAttribute) error {
 	return nil
 }
 
-// Attribute returns the value that a constraint on the given attribute sees.
-// A fully qualified entry wins; a bare one belongs to the driver's own domain.
-// ok is false when the device does not have the attribute, or has it with a
-// type other than the four scalar ones.
-func (d *Device) Attribute(name resourceapi.FullyQualifiedName) (value Value, ok bool) {
-	if attribute, found := d.Spec.Attributes[resourceapi.QualifiedName(name)]; found {
-		return ValueOf(attribute)
+// Attribute returns what the driver says about an attribute that a constraint
+// names. A fully qualified entry wins; a bare one belongs to the driver's own
+// domain. ok is false when the device does not have the attribute.
+func (d *Device) Attribute(name resourceapi.FullyQualifiedName) (attribute resourceapi.DeviceAttribute, ok bool) {
+	if attribute, ok = d.Spec.Attributes[resourceapi.QualifiedName(name)]; ok {
+		return attribute, true
 	}
 	domain, id, qualified := strings.Cut(string(name), "/")
 	if !qualified || domain != d.ID.Driver.Value() {
-		return Value{}, false
+		return resourceapi.DeviceAttribute{}, false
 	}
-	attribute, found := d.Spec.Attributes[resourceapi.QualifiedName(id)]
-	if !found {
-		return Value{}, false
-	}
-	return ValueOf(attribute)
+	attribute, ok = d.Spec.Attributes[resourceapi.QualifiedName(id)]
+	return attribute, ok
 }

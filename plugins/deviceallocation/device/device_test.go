@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
@@ -18,6 +17,10 @@ const driver = "gpu.example.com"
 // published returns the device that a driver publishes as the only one of a
 // slice, after change has been applied to both.
 func published(change func(*resourceapi.ResourceSlice, *resourceapi.Device)) *device.Device {
+	return publishedWith(device.AllFeatures(), change)
+}
+
+func publishedWith(features device.Features, change func(*resourceapi.ResourceSlice, *resourceapi.Device)) *device.Device {
 	slice := &resourceapi.ResourceSlice{Spec: resourceapi.ResourceSliceSpec{
 		Driver:   driver,
 		Pool:     resourceapi.ResourcePool{Name: "pool"},
@@ -25,7 +28,7 @@ func published(change func(*resourceapi.ResourceSlice, *resourceapi.Device)) *de
 		Devices:  []resourceapi.Device{{Name: "gpu-0"}},
 	}}
 	change(slice, &slice.Spec.Devices[0])
-	return device.New(slice, 0, nil)
+	return device.New(slice, 0, nil, features)
 }
 
 func withAttributes(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute) *device.Device {
@@ -64,23 +67,32 @@ func TestAttribute(t *testing.T) {
 		attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute
 		asked      resourceapi.FullyQualifiedName
 		want       string
-		missing    bool
+		scalars    bool // list-type attributes are off
 	}{
 		"fully qualified":            {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"other.example.com/model": text("x")}, asked: "other.example.com/model", want: "x"},
 		"bare, of the driver":        {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("x")}, asked: driver + "/model", want: "x"},
-		"bare, of another domain":    {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("x")}, asked: "other.example.com/model", missing: true},
+		"bare, of another domain":    {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("x")}, asked: "other.example.com/model"},
 		"the qualified entry wins":   {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("bare"), driver + "/model": text("full")}, asked: driver + "/model", want: "full"},
-		"absent":                     {asked: driver + "/model", missing: true},
+		"absent":                     {asked: driver + "/model"},
 		"name without a domain":      {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": text("x")}, asked: "model", want: "x"},
-		"a list is no scalar":        {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {StringValues: []string{"x"}}}, asked: driver + "/model", missing: true},
-		"a type from the future":     {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {}}, asked: driver + "/model", missing: true},
+		"a list has its values once": {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {StringValues: []string{"x", "y", "x"}}}, asked: driver + "/model", want: "x y"},
+		"a list of numbers":          {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"n": {IntValues: []int64{2, 1}}}, asked: driver + "/n", want: "2 1"},
+		"a list of booleans":         {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"b": {BoolValues: []bool{true, false}}}, asked: driver + "/b", want: "true false"},
+		"a list of versions":         {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"v": {VersionValues: []string{"1.0.0"}}}, asked: driver + "/v", want: "1.0.0"},
+		"an empty list":              {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"n": {IntValues: []int64{}}}, asked: driver + "/n"},
+		"a list without lists":       {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {StringValues: []string{"x"}}}, asked: driver + "/model", scalars: true},
+		"a type from the future":     {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {}}, asked: driver + "/model"},
 		"numbers are written plain":  {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"n": {IntValue: ptr.To(int64(-7))}}, asked: driver + "/n", want: "-7"},
 		"booleans are written plain": {attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"b": {BoolValue: ptr.To(true)}}, asked: driver + "/b", want: "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			value, ok := withAttributes(tc.attributes).Attribute(tc.asked)
-			if ok == tc.missing || ok && value.String() != tc.want {
-				t.Errorf("got %q, %v", value, ok)
+			attribute, _ := withAttributes(tc.attributes).Attribute(tc.asked)
+			got := ""
+			for _, value := range device.AppendValues(nil, attribute, !tc.scalars) {
+				got += value.String() + " "
+			}
+			if strings.TrimSpace(got) != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -133,37 +145,88 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// TestUnsupported: with a gate off, what needs the feature is refused; the rest
+// keeps its older meaning.
 func TestUnsupported(t *testing.T) {
-	quantity := resource.MustParse("1")
 	for name, tc := range map[string]struct {
 		change func(*resourceapi.ResourceSlice, *resourceapi.Device)
-		want   device.Feature
+		gate   func(*device.Features) *bool
+		// off is what the device is refused for with the gate off, on with it on.
+		off, on device.Feature
 	}{
-		"plain": {change: func(*resourceapi.ResourceSlice, *resourceapi.Device) {}},
-		"counters": {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
-			d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "s", Counters: map[string]resourceapi.Counter{"c": {Value: quantity}}}}
-		}, want: device.PartitionableDevices},
-		"shareable":            {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.AllowMultipleAllocations = ptr.To(true) }, want: device.ConsumableCapacity},
-		"explicitly exclusive": {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.AllowMultipleAllocations = ptr.To(false) }},
-		"binding conditions":   {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.BindingConditions = []string{"ready"} }, want: device.BindingConditions},
-		"failure conditions": {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
-			d.BindingFailureConditions = []string{"broken"}
-		}, want: device.BindingConditions},
-		"without kubelet": {change: func(s *resourceapi.ResourceSlice, _ *resourceapi.Device) {
-			s.Spec.SkipNodeOperations = []resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationAll}
-		}, want: device.OptionalNodeOperations},
-		"memory of the node": {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
-			d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{corev1.ResourceMemory: {}}
-		}, want: device.NodeAllocatableResources},
-		"list": {change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
-			d.Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"numa": {IntValues: []int64{0, 1}}}
-		}, want: device.ListTypeAttributes},
+		"plain": {
+			change: func(*resourceapi.ResourceSlice, *resourceapi.Device) {},
+			gate:   func(f *device.Features) *bool { return &f.PartitionableDevices },
+		},
+		"partition": {
+			change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
+				d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "set"}}
+			},
+			gate: func(f *device.Features) *bool { return &f.PartitionableDevices },
+			off:  device.PartitionableDevices,
+		},
+		"shared": {
+			change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.AllowMultipleAllocations = ptr.To(true) },
+			gate:   func(f *device.Features) *bool { return &f.ConsumableCapacity },
+		},
+		"to be attached": {
+			change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.BindingConditions = []string{"attached"} },
+			gate:   func(f *device.Features) *bool { return &f.BindingConditions },
+			off:    device.BindingConditions,
+		},
+		"nothing to wait for": {
+			change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
+				d.BindingFailureConditions = []string{"broken"}
+			},
+			gate: func(f *device.Features) *bool { return &f.BindingConditions },
+		},
+		"without kubelet": {
+			change: func(s *resourceapi.ResourceSlice, _ *resourceapi.Device) {
+				s.Spec.SkipNodeOperations = []resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationAll}
+			},
+			gate: func(f *device.Features) *bool { return &f.OptionalNodeOperations },
+			off:  device.OptionalNodeOperations,
+		},
+		"memory of the node": {
+			change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
+				d.NodeAllocatableResources = map[corev1.ResourceName]resourceapi.NodeAllocatableResource{corev1.ResourceMemory: {}}
+			},
+			gate: func(f *device.Features) *bool { return &f.NodeAllocatableResources },
+			on:   device.NodeAllocatableResources,
+		},
+		"list": {
+			change: func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) {
+				d.Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"numa": {IntValues: []int64{0, 1}}}
+			},
+			gate: func(f *device.Features) *bool { return &f.ListTypeAttributes },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := published(tc.change).Unsupported; got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
+			features := device.AllFeatures()
+			features.NodeAllocatableResources = true
+			if got := publishedWith(features, tc.change).Unsupported; got != tc.on {
+				t.Errorf("all features on: got %q, want %q", got, tc.on)
+			}
+			*tc.gate(&features) = false
+			if got := publishedWith(features, tc.change).Unsupported; got != tc.off {
+				t.Errorf("gate off: got %q, want %q", got, tc.off)
 			}
 		})
+	}
+}
+
+func TestAllowMultiple(t *testing.T) {
+	share := func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.AllowMultipleAllocations = ptr.To(true) }
+	whole := func(_ *resourceapi.ResourceSlice, d *resourceapi.Device) { d.AllowMultipleAllocations = ptr.To(false) }
+	off := device.AllFeatures()
+	off.ConsumableCapacity = false
+	got := []bool{
+		published(share).AllowMultiple, published(whole).AllowMultiple,
+		published(func(*resourceapi.ResourceSlice, *resourceapi.Device) {}).AllowMultiple,
+		publishedWith(off, share).AllowMultiple,
+	}
+	if diff := cmp.Diff([]bool{true, false, false, false}, got); diff != "" {
+		t.Errorf("allow multiple (-want +got):\n%s", diff)
 	}
 }
 

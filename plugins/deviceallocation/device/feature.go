@@ -6,8 +6,10 @@ import resourceapi "k8s.io/api/resource/v1"
 // finds in the Kubernetes documentation.
 type Feature string
 
-// The features that a device, request or claim can ask for and that this
-// version refuses instead of understanding them by half.
+// The features that a device, request or claim can ask for and that are refused
+// while their gate is off. With NodeAllocatableResources it is the other way
+// round: without its gate such devices are ordinary ones, with it they would have
+// to be accounted for in a way that is closed to plugins.
 const (
 	PartitionableDevices     Feature = "partitionable devices"
 	ConsumableCapacity       Feature = "consumable capacity"
@@ -16,28 +18,27 @@ const (
 	DerivedAttributes        Feature = "derived attributes"
 	OptionalNodeOperations   Feature = "optional node operations"
 	NodeAllocatableResources Feature = "node-allocatable resources"
+	PrioritizedList          Feature = "prioritized lists"
+	AdminAccess              Feature = "admin access"
 )
 
-// unsupportedFeature returns the first feature of a device that this version
-// cannot allocate, or "". The order is fixed so that equal devices are always
-// refused with the same words.
-func unsupportedFeature(slice *resourceapi.ResourceSlice, spec *resourceapi.Device) Feature {
+// unsupportedFeature returns the first feature of a device that keeps it from
+// being allocated, or "". The order is fixed so that
+// equal devices are always refused with the same words.
+//
+// Two features are not in here, because without them devices keep their older
+// meaning: one that allows multiple allocations is exclusive, and list-type
+// attributes never satisfy a constraint.
+func unsupportedFeature(slice *resourceapi.ResourceSlice, spec *resourceapi.Device, features Features) Feature {
 	switch {
-	case len(spec.ConsumesCounters) > 0:
+	case !features.PartitionableDevices && len(spec.ConsumesCounters) > 0:
 		return PartitionableDevices
-	case spec.AllowMultipleAllocations != nil && *spec.AllowMultipleAllocations:
-		return ConsumableCapacity
-	case len(spec.BindingConditions) > 0 || len(spec.BindingFailureConditions) > 0:
+	case !features.BindingConditions && len(spec.BindingConditions) > 0:
 		return BindingConditions
-	case len(slice.Spec.SkipNodeOperations) > 0:
+	case !features.OptionalNodeOperations && len(slice.Spec.SkipNodeOperations) > 0:
 		return OptionalNodeOperations
-	case len(spec.NodeAllocatableResources) > 0:
+	case features.NodeAllocatableResources && len(spec.NodeAllocatableResources) > 0:
 		return NodeAllocatableResources
-	}
-	for _, attribute := range spec.Attributes {
-		if isList(attribute) {
-			return ListTypeAttributes
-		}
 	}
 	return ""
 }

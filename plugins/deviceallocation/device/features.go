@@ -5,7 +5,7 @@ package device
 // change. With a feature off, objects that use it are treated as kube-scheduler
 // treats them: refused, ignored or taken at their older meaning.
 //
-// The zero value has everything off; use AllFeatures for everything on.
+// The zero value has everything off; use AllFeatures for all that is supported.
 type Features struct {
 	AdminAccess             bool // DRAAdminAccess, KEP-5018
 	BindingConditions       bool // DRADeviceBindingConditions, KEP-5007
@@ -15,12 +15,15 @@ type Features struct {
 	DeviceTaints            bool // DRADeviceTaints, KEP-5055
 	FractionalCapacityRange bool // DRAFractionalCapacityRange, KEP-5075
 	ListTypeAttributes      bool // DRAListTypeAttributes, KEP-5491
-	OptionalNodeOperations  bool // DRAOptionalNodeOperations, KEP-5945
-	PartitionableDevices    bool // DRAPartitionableDevices, KEP-4815
-	PrioritizedList         bool // DRAPrioritizedList, KEP-4816
+	// NodeAllocatableResources is DRANodeAllocatableResources, KEP-5517. While it
+	// is on, devices that use it are refused.
+	NodeAllocatableResources bool
+	OptionalNodeOperations   bool // DRAOptionalNodeOperations, KEP-5945
+	PartitionableDevices     bool // DRAPartitionableDevices, KEP-4815
+	PrioritizedList          bool // DRAPrioritizedList, KEP-4816
 }
 
-// AllFeatures returns the set with everything on.
+// AllFeatures returns the set with everything on that is supported.
 func AllFeatures() Features {
 	return Features{
 		AdminAccess:             true,
@@ -35,4 +38,13 @@ func AllFeatures() Features {
 		PartitionableDevices:    true,
 		PrioritizedList:         true,
 	}
+}
+
+// DistinctAttribute tells whether constraints with distinctAttribute are
+// understood. The field came with consumable capacity; kube-scheduler, which
+// chooses one of three allocators by its gates, then knows it in all but the
+// oldest of them.
+func (f Features) DistinctAttribute() bool {
+	return f.BindingConditions || f.CompatibilityGroups || f.ConsumableCapacity || f.DerivedAttributes ||
+		f.FractionalCapacityRange || f.ListTypeAttributes || f.OptionalNodeOperations
 }

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"slices"
 	"strconv"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -37,16 +38,62 @@ func ValueOf(attribute resourceapi.DeviceAttribute) (value Value, ok bool) {
 	case attribute.IntValue != nil:
 		return Value{kind: intKind, number: *attribute.IntValue}, true
 	case attribute.BoolValue != nil:
-		value := Value{kind: boolKind}
-		if *attribute.BoolValue {
-			value.number = 1
-		}
-		return value, true
+		return boolValue(*attribute.BoolValue), true
 	case attribute.VersionValue != nil:
 		return Value{kind: versionKind, text: *attribute.VersionValue}, true
 	default:
 		return Value{}, false
 	}
+}
+
+func boolValue(b bool) Value {
+	if b {
+		return Value{kind: boolKind, number: 1}
+	}
+	return Value{kind: boolKind}
+}
+
+// AppendValues adds the values of an attribute to values: one for a scalar, each
+// different one of a list. It adds nothing for an empty list and for a type that
+// this version does not know; with lists false (DRAListTypeAttributes) also for
+// any list. Values of one attribute are of one type.
+func AppendValues(values []Value, attribute resourceapi.DeviceAttribute, lists bool) []Value {
+	if !isList(attribute) {
+		if value, ok := ValueOf(attribute); ok {
+			return append(values, value)
+		}
+		return values
+	}
+	if !lists {
+		return values
+	}
+	first := len(values)
+	add := func(value Value) {
+		if !slices.Contains(values[first:], value) {
+			values = append(values, value)
+		}
+	}
+	// In the order in which kube-scheduler looks for a list, should there be
+	// several against the API's rules.
+	switch {
+	case len(attribute.IntValues) > 0:
+		for _, number := range attribute.IntValues {
+			add(Value{kind: intKind, number: number})
+		}
+	case len(attribute.BoolValues) > 0:
+		for _, b := range attribute.BoolValues {
+			add(boolValue(b))
+		}
+	case len(attribute.StringValues) > 0:
+		for _, text := range attribute.StringValues {
+			add(Value{kind: stringKind, text: text})
+		}
+	case len(attribute.VersionValues) > 0:
+		for _, text := range attribute.VersionValues {
+			add(Value{kind: versionKind, text: text})
+		}
+	}
+	return values
 }
 
 func isList(attribute resourceapi.DeviceAttribute) bool {

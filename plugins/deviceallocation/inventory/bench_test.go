@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 )
 
 const devicesPerNode = 10
@@ -26,7 +28,7 @@ func nodeSlice(node, versionNumber int) *resourceapi.ResourceSlice {
 }
 
 func fullInventory(nodes, sharedPools int) *Inventory {
-	inventory := New()
+	inventory := New(device.AllFeatures())
 	for i := range nodes {
 		inventory.SetSlice(nodeSlice(i, 1))
 	}
@@ -86,7 +88,7 @@ func BenchmarkInitialLoad(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		inventory := New()
+		inventory := New(device.AllFeatures())
 		for _, slice := range slices {
 			inventory.SetSlice(slice)
 		}

@@ -2,8 +2,9 @@
 // validated pools, and pools into what each node can reach.
 //
 // It decides which generation of a pool counts, whether the pool is complete
-// and consistent, which taints a device has, and from which nodes it can be
-// used. It never reads claims and never says whether a device is free; that is
+// and consistent, which taints a device has, from which nodes it can be used,
+// and what it draws from the counters of its pool. With a feature gate off, it
+// leaves out what kube-scheduler leaves out. It never reads claims and never says whether a device is free; that is
 // the ledger's part.
 //
 // The plugin feeds an Inventory from its informer handlers and queueing hints

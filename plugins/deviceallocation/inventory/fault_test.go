@@ -164,7 +164,7 @@ func TestFaults(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			inventory := New()
+			inventory := New(device.AllFeatures())
 			inventory.SetSlice(newSlice("good", inPool("good"), named("gpu-0")))
 			for _, slice := range tc.slices {
 				inventory.SetSlice(slice)

@@ -22,6 +22,8 @@ import (
 // them either. Each event may be given several times and in any order: events
 // that are older than what was seen are ignored (package recency).
 type Inventory struct {
+	features device.Features
+
 	mu         sync.Mutex
 	sliceNames *recency.Names[string]
 	ruleNames  *recency.Names[string]
@@ -56,9 +58,11 @@ type member struct {
 	published *publication
 }
 
-// New returns an Inventory without slices.
-func New() *Inventory {
+// New returns an Inventory without slices. With a feature off, what uses it is
+// left out, ignored or marked as unsupported, as kube-scheduler does.
+func New(features device.Features) *Inventory {
 	i := &Inventory{
+		features:   features,
 		sliceNames: recency.NewNames[string](),
 		ruleNames:  recency.NewNames[string](),
 		slices:     make(map[string]*resourceapi.ResourceSlice),
@@ -107,6 +111,34 @@ func (i *Inventory) DeleteSlice(slice *resourceapi.ResourceSlice) {
 	}
 	i.remove(i.slices[slice.Name])
 	delete(i.slices, slice.Name)
+}
+
+// Displaces reports whether a device that draws from counters may change or go
+// away, or be published no longer, because of a slice that is about to be set or
+// deleted. Whoever has to know what such devices draw must find it out before.
+func (i *Inventory) Displaces(slice *resourceapi.ResourceSlice) bool {
+	if !i.features.PartitionableDevices {
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if old := i.slices[slice.Name]; old != nil && drawsCounters(old) {
+		return true
+	}
+	members := i.members[poolOf(slice)]
+	if members == nil {
+		return false
+	}
+	for _, m := range members.slices {
+		if m.slice.Spec.Pool.Generation < slice.Spec.Pool.Generation && drawsCounters(m.slice) {
+			return true
+		}
+	}
+	return false
+}
+
+func drawsCounters(slice *resourceapi.ResourceSlice) bool {
+	return slices.ContainsFunc(slice.Spec.Devices, func(d resourceapi.Device) bool { return len(d.ConsumesCounters) > 0 })
 }
 
 func (i *Inventory) remove(slice *resourceapi.ResourceSlice) {
@@ -212,7 +244,7 @@ func (i *Inventory) compile(id device.PoolID, rules []*resourceapi.DeviceTaintRu
 	publications := make([]*publication, len(newest))
 	for at, m := range newest {
 		if m.published == nil || members.rulesChanged {
-			m.published = publish(m.slice, applicable, m.published)
+			m.published = publish(m.slice, applicable, i.features, m.published)
 		}
 		publications[at] = m.published
 	}
@@ -228,7 +260,7 @@ func (i *Inventory) compile(id device.PoolID, rules []*resourceapi.DeviceTaintRu
 	if old != nil && slices.Equal(old.publications, publications) {
 		return old
 	}
-	return newPool(id, publications, i.next)
+	return newPool(id, publications, i.features, i.next)
 }
 
 // newest returns the slices of the newest generation, in the order of names.

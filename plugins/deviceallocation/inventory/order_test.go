@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 )
 
 // TestOrderOfEvents gives each set of events in every order, once with a single
@@ -110,13 +112,13 @@ func TestOrderOfEvents(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			fresh := New()
+			fresh := New(device.AllFeatures())
 			for _, e := range tc.exist {
 				e(fresh)
 			}
 			want := fresh.Snapshot().Dump(nodes...)
 			permutations(tc.events, func(order []int, events []event) {
-				atOnce, stepwise := New(), New()
+				atOnce, stepwise := New(device.AllFeatures()), New(device.AllFeatures())
 				for _, e := range events {
 					e(atOnce)
 					e(stepwise)
@@ -156,7 +158,7 @@ func TestTaintRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			slice := newSlice("a", withDevices(own))
 			before := slice.DeepCopy()
-			inventory := New()
+			inventory := New(device.AllFeatures())
 			inventory.SetSlice(slice)
 			inventory.Snapshot()
 			for _, rule := range tc.rules {
@@ -180,7 +182,7 @@ func TestTaintRules(t *testing.T) {
 // behind its own ones, which a careless append would write to.
 func TestTaintRulesLeaveOldSnapshotsAlone(t *testing.T) {
 	d := resourceapi.Device{Name: "gpu-0", Taints: make([]resourceapi.DeviceTaint, 1, 4)}
-	inventory := New()
+	inventory := New(device.AllFeatures())
 	inventory.SetSlice(newSlice("a", withDevices(d)))
 	inventory.SetTaintRule(newRule("first", driver, "", ""))
 	before := inventory.Snapshot().Pools()[0].Devices[0]

@@ -18,7 +18,8 @@ type Pool struct {
 	Epoch      uint64
 	Generation int64
 	// Have is the number of slices of the generation that have been published,
-	// Want how many there should be.
+	// Want how many there should be. Slices with compatibility groups do not
+	// count as published while that feature is off.
 	Have, Want int
 	// Fault is the first thing that is wrong with the pool, or nil. It makes
 	// the pool unusable everywhere, except for DuplicateDevice: that harms
@@ -29,6 +30,9 @@ type Pool struct {
 	// ordered by slice name and index. Device.Reach says from where each can
 	// be used.
 	Devices []*device.Device
+	// Counters are those of the generation. It is nil for a pool without counter
+	// sets and for one that is at fault on all nodes.
+	Counters *Counters
 
 	publications []*publication
 	// everywhere is the fault that the pool has on each node.
@@ -60,6 +64,12 @@ type NodePool struct {
 	Fault *Fault
 	// Devices are ordered by slice name and index. It is nil if there is a Fault.
 	Devices []*device.Device
+	// Counters are those of the whole pool: devices on other nodes draw from
+	// them as well. It is nil if there are none, or if there is a Fault.
+	Counters *Counters
+	// BindingConditions is set if a device has some, in a slice that targets the
+	// node: kube-scheduler then tries all other pools first.
+	BindingConditions bool
 }
 
 // Device returns the device with the given name, or nil. If several devices
@@ -151,7 +161,13 @@ func (p *Pool) nodePool(reached *reach, next func() uint64) *NodePool {
 	if len(reached.devices) == len(p.Devices) {
 		return p.whole
 	}
-	return &NodePool{ID: p.ID, Epoch: next(), Devices: reached.devices}
+	return &NodePool{ID: p.ID, Epoch: next(), Devices: reached.devices, Counters: p.Counters, BindingConditions: p.conditional(reached.targeted)}
+}
+
+// conditional reports whether a device in one of the publications has binding
+// conditions.
+func (p *Pool) conditional(publications []int) bool {
+	return slices.ContainsFunc(publications, func(i int) bool { return p.publications[i].conditional })
 }
 
 // nodeNames visits each node name that the pool uses, each once, in the order

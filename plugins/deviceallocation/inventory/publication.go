@@ -18,13 +18,23 @@ type publication struct {
 	// targets has one entry for the whole slice, or one per device.
 	targets   []target
 	perDevice bool
+	// conditional is set if a device has binding conditions.
+	conditional bool
+	// ignored slices reach no node and have neither devices nor counter sets: a
+	// feature that they need is off.
+	ignored bool
+	// uncounted slices are ignored and do not even count as slices of the pool.
+	uncounted bool
 }
 
 // publish compiles a slice. old is what it was compiled to before, or nil: what
 // did not change is shared with it, up to the publication itself.
-func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule, old *publication) *publication {
+func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintRule, features device.Features, old *publication) *publication {
 	sameSlice := old != nil && old.slice == slice
 	p := &publication{slice: slice, perDevice: perDevice(slice)}
+	if p.uncounted = !features.CompatibilityGroups && usesGroups(slice); p.uncounted || !features.PartitionableDevices && needsPartitionable(slice) {
+		return ignore(p, old)
+	}
 	// Counter sets come in slices of their own. If devices are in there as
 	// well, against the API's rules, kube-scheduler does not use them either.
 	if len(slice.Spec.SharedCounters) == 0 {
@@ -32,14 +42,18 @@ func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintR
 	}
 	changed := !sameSlice
 	for i := range p.devices {
-		taints := taintsOf(slice, i, rules)
+		var taints []resourceapi.DeviceTaint
+		if features.DeviceTaints {
+			taints = taintsOf(slice, i, rules)
+		}
 		if sameSlice && apiequality.Semantic.DeepEqual(old.devices[i].Taints, taints) {
 			p.devices[i] = old.devices[i]
 			continue
 		}
-		p.devices[i] = device.New(slice, i, taints)
+		p.devices[i] = device.New(slice, i, taints, features)
 		changed = true
 	}
+	p.conditional = slices.ContainsFunc(p.devices, func(d *device.Device) bool { return len(d.Spec.BindingConditions) > 0 })
 	switch {
 	case !changed:
 		return old
@@ -54,6 +68,44 @@ func publish(slice *resourceapi.ResourceSlice, rules []*resourceapi.DeviceTaintR
 		p.targets = []target{newTarget(sliceReach(slice))}
 	}
 	return p
+}
+
+// ignore makes p the publication of a slice that is not used, old if that is
+// the same.
+func ignore(p, old *publication) *publication {
+	if old != nil && old.slice == p.slice {
+		return old
+	}
+	p.ignored, p.perDevice, p.targets = true, false, []target{{}}
+	return p
+}
+
+// needsPartitionable reports whether kube-scheduler does not look at the slice
+// while the feature PartitionableDevices is off. It still counts the slice.
+func needsPartitionable(slice *resourceapi.ResourceSlice) bool {
+	return slice.Spec.PerDeviceNodeSelection != nil || len(slice.Spec.SharedCounters) > 0
+}
+
+// usesGroups reports whether kube-scheduler takes the slice for not published
+// while the feature CompatibilityGroups is off, which makes its pool incomplete:
+// the devices could not be kept from being allocated together.
+func usesGroups(slice *resourceapi.ResourceSlice) bool {
+	for i := range slice.Spec.Devices {
+		for j := range slice.Spec.Devices[i].ConsumesCounters {
+			if len(slice.Spec.Devices[i].ConsumesCounters[j].CompatibilityGroups) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// counterSets returns the counter sets that are used.
+func (p *publication) counterSets() []resourceapi.CounterSet {
+	if p.ignored {
+		return nil
+	}
+	return p.slice.Spec.SharedCounters
 }
 
 // taintsOf returns the taints of a device: its own, then those of the rules

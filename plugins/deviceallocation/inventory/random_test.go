@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 )
 
 // choices makes decisions: a seeded generator, or the input of a fuzzer.
@@ -29,7 +31,7 @@ type cluster struct {
 func newCluster(c choices) *cluster {
 	return &cluster{
 		choices:   c,
-		inventory: New(),
+		inventory: New(device.AllFeatures()),
 		oracle:    oracle{slices: make(map[string]*resourceapi.ResourceSlice), rules: make(map[string]*resourceapi.DeviceTaintRule)},
 		nodes:     []*corev1.Node{newNode("worker-0", "a"), newNode("worker-1", "b"), newNode("worker-2", "")},
 		contents:  make(map[string]string),

@@ -83,6 +83,17 @@ func (s *Snapshot) Pools() []*Pool {
 	return s.sorted
 }
 
+// Changed visits the pools whose content differs from that in an earlier
+// snapshot of the same Inventory; nil stands for one without pools. It costs
+// what has changed, not what exists.
+func (s *Snapshot) Changed(since *Snapshot) iter.Seq[device.PoolID] {
+	var before *persistent.Map[device.PoolID, *Pool]
+	if since != nil {
+		before = since.pools
+	}
+	return persistent.Diff(before, s.pools)
+}
+
 // LocalNodes visits each node that some pool names, with what the node can
 // reach of the pools that select nodes by name only. The order has no meaning.
 //

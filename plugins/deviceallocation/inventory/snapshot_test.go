@@ -43,7 +43,7 @@ func TestOnlyReachedNodesChange(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			inventory := New()
+			inventory := New(device.AllFeatures())
 			nodes := []*corev1.Node{newNode("worker-0", "a"), newNode("worker-1", "b"), newNode("worker-2", "c")}
 			for i := range nodes {
 				name := fmt.Sprint("local-", i)
@@ -83,7 +83,7 @@ func TestOnlyReachedNodesChange(t *testing.T) {
 }
 
 func TestNodeLabelsChange(t *testing.T) {
-	inventory := New()
+	inventory := New(device.AllFeatures())
 	inventory.SetSlice(newSlice("zone-a", inPool("zone-a"), onZone("a"), named("nic-0")))
 	inventory.SetSlice(newSlice("local", inPool("local"), named("gpu-0")))
 	snapshot := inventory.Snapshot()
@@ -121,7 +121,7 @@ func TestNodeLabelsChange(t *testing.T) {
 // TestDeletedNodeLeavesNothingBehind guards against caches that grow with each
 // node that an autoscaler ever made.
 func TestDeletedNodeLeavesNothingBehind(t *testing.T) {
-	inventory := New()
+	inventory := New(device.AllFeatures())
 	inventory.SetSlice(newSlice("everywhere", onAllNodes, named("nic-0")))
 	view := inventory.Snapshot().Node(newNode("worker-1", ""))
 	inventory.DeleteNode("worker-1")
@@ -134,7 +134,7 @@ func TestDeletedNodeLeavesNothingBehind(t *testing.T) {
 }
 
 func TestLookups(t *testing.T) {
-	inventory := New()
+	inventory := New(device.AllFeatures())
 	inventory.SetSlice(newSlice("a", generation(1, 2), named("gpu-0")))
 	inventory.SetSlice(newSlice("b", generation(1, 2), named("gpu-1", "gpu-0")))
 	inventory.SetSlice(newSlice("c", inPool("incomplete"), generation(3, 2), named("gpu-5")))
@@ -183,7 +183,7 @@ func TestLookups(t *testing.T) {
 // wants the state that the events lead to in any order.
 func TestConcurrentUse(t *testing.T) {
 	const workers, rounds = 4, 60
-	inventory := New()
+	inventory := New(device.AllFeatures())
 	nodes := []*corev1.Node{newNode("worker-0", "a"), newNode("worker-1", "b"), newNode("worker-2", "")}
 	var group sync.WaitGroup
 	for worker := range workers {

@@ -12,33 +12,45 @@ import (
 
 // newPool builds a pool from all slices of its newest generation, in the order
 // of their names. There is at least one.
-func newPool(id device.PoolID, publications []*publication, next func() uint64) *Pool {
+func newPool(id device.PoolID, publications []*publication, features device.Features, next func() uint64) *Pool {
 	p := &Pool{
 		ID:           id,
 		Epoch:        next(),
 		Generation:   publications[0].slice.Spec.Pool.Generation,
-		Have:         len(publications),
 		publications: publications,
 	}
-	devices := 0
+	devices, unknown := 0, 0
 	for _, publication := range publications {
-		p.Want = max(p.Want, int(publication.slice.Spec.Pool.ResourceSliceCount))
+		count := int(publication.slice.Spec.Pool.ResourceSliceCount)
+		if publication.uncounted {
+			unknown = max(unknown, count)
+		} else {
+			p.Have++
+			p.Want = max(p.Want, count)
+		}
 		p.shared = p.shared || slices.ContainsFunc(publication.targets, func(t target) bool { return t.shared() })
 		devices += len(publication.devices)
+	}
+	if p.Have == 0 {
+		p.Want = unknown
 	}
 	p.Devices = make([]*device.Device, 0, devices)
 	for _, publication := range publications {
 		p.Devices = append(p.Devices, publication.devices...)
 	}
 	p.duplicates = p.findDuplicates()
-	p.everywhere = p.firstFault()
+	p.everywhere = p.firstFault(features)
 	p.Fault = p.everywhere
 	if p.Fault == nil && len(p.duplicates) > 0 {
 		p.Fault = p.duplicateFault(p.duplicates[0])
 	}
-	p.whole = &NodePool{ID: id, Epoch: p.Epoch, Fault: p.everywhere}
+	p.whole = &NodePool{
+		ID: id, Epoch: p.Epoch, Fault: p.everywhere,
+		BindingConditions: slices.ContainsFunc(publications, func(p *publication) bool { return p.conditional }),
+	}
 	if p.everywhere == nil {
-		p.whole.Devices = p.Devices
+		p.Counters = newCounters(p, features.CompatibilityGroups)
+		p.whole.Devices, p.whole.Counters = p.Devices, p.Counters
 	}
 	return p
 }
@@ -50,10 +62,17 @@ func (p *Pool) fault(kind FaultKind, detail string) *Fault {
 // firstFault finds what makes the pool unusable on every node. An incomplete
 // pool is not looked at any closer: what seems to be wrong with it may be right
 // once the rest is there.
-func (p *Pool) firstFault() *Fault {
-	first := p.publications[0].slice
-	for _, publication := range p.publications[1:] {
-		if other := publication.slice; other.Spec.Pool.ResourceSliceCount != first.Spec.Pool.ResourceSliceCount {
+func (p *Pool) firstFault(features device.Features) *Fault {
+	var first *resourceapi.ResourceSlice
+	for _, publication := range p.publications {
+		other := publication.slice
+		switch {
+		case publication.uncounted:
+			continue
+		case first == nil:
+			first = other
+		}
+		if other.Spec.Pool.ResourceSliceCount != first.Spec.Pool.ResourceSliceCount {
 			return p.fault(Contradictory, fmt.Sprintf(
 				"resourceSliceCount of generation %d is %d in slice %s and %d in slice %s; the driver must publish one value, or a new generation",
 				p.Generation, first.Spec.Pool.ResourceSliceCount, first.Name, other.Spec.Pool.ResourceSliceCount, other.Name))
@@ -68,6 +87,9 @@ func (p *Pool) firstFault() *Fault {
 	}
 	if fault := p.badNodeSelector(); fault != nil {
 		return fault
+	}
+	if !features.PartitionableDevices {
+		return nil // nobody looks at counters
 	}
 	return p.counterFault()
 }
@@ -149,8 +171,9 @@ func (p *Pool) duplicateFault(d duplicate) *Fault {
 func (p *Pool) counterFault() *Fault {
 	sets := make(map[string]*resourceapi.CounterSet)
 	for _, publication := range p.publications {
-		for i := range publication.slice.Spec.SharedCounters {
-			set := &publication.slice.Spec.SharedCounters[i]
+		published := publication.counterSets()
+		for i := range published {
+			set := &published[i]
 			if sets[set.Name] != nil {
 				return p.fault(DuplicateCounterSet, fmt.Sprintf("counter set %s is defined a second time in slice %s; the driver must give each set its own name",
 					set.Name, publication.slice.Name))

@@ -61,9 +61,9 @@ func deviceID(path string) device.ID {
 }
 
 func reservation(name string, paths ...string) Reservation {
-	r := Reservation{Claim: uidOf(name), Name: types.NamespacedName{Namespace: "default", Name: name}}
+	r := Reservation{Claim: uidOf(name), Name: types.NamespacedName{Namespace: "default", Name: name}, Allocation: &resourceapi.AllocationResult{}}
 	for _, path := range paths {
-		r.Devices = append(r.Devices, deviceID(path))
+		r.Allocation.Devices.Results = append(r.Allocation.Devices.Results, result(path))
 	}
 	return r
 }
@@ -71,7 +71,7 @@ func reservation(name string, paths ...string) Reservation {
 // held has a line for each of the devices that is held, with all its holders,
 // and checks that snapshot and holders agree.
 func held(l *Ledger, paths ...string) []string {
-	snapshot := l.Snapshot()
+	snapshot := l.Snapshot(nil)
 	var lines []string
 	for _, path := range paths {
 		id := deviceID(path)

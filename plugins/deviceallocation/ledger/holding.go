@@ -2,12 +2,13 @@ package ledger
 
 import (
 	"cmp"
-	"slices"
+	"maps"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/capacity"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 )
 
@@ -34,57 +35,105 @@ type Share struct {
 	Claim types.UID
 	ID    types.UID
 	// ConsumedCapacity belongs to the claim's status. Nobody may change it.
-	ConsumedCapacity map[resourceapi.QualifiedName]resource.Quantity
+	ConsumedCapacity capacity.Amounts
 }
 
-// holding is what one claim has. It is immutable.
+// holding is what one claim has.
 type holding struct {
 	holder Holder
 	// devices has each device once, in the order of the allocation's results.
-	devices []device.ID
-	shares  map[device.ID][]Share
+	devices []*part
 }
 
-// allocationOf returns what the allocation of a claim takes away from others,
-// or nil. Admin access takes nothing.
-func allocationOf(claim *resourceapi.ResourceClaim) *holding {
-	if claim.Status.Allocation == nil {
-		return nil
-	}
-	h := &holding{holder: Holder{Claim: claim.UID, Name: nameOf(claim)}}
-	seen := make(map[device.ID]struct{})
-	for i := range claim.Status.Allocation.Devices.Results {
-		result := &claim.Status.Allocation.Devices.Results[i]
+// part is what a claim has of one device.
+type part struct {
+	id device.ID
+	// exclusive is set if a result without share ID gave the device to the claim.
+	exclusive bool
+	shares    []Share
+	// drawn is what the device consumed when it was first found published with
+	// counters. It is not set a second time: what the device drew when it was
+	// allocated stays charged, whatever its driver publishes later. It is
+	// guarded by Ledger.mu; all else is immutable.
+	drawn []resourceapi.DeviceCounterConsumption
+}
+
+// holdingOf returns what an allocation takes away from others. Admin access
+// takes nothing.
+func holdingOf(holder Holder, allocation *resourceapi.AllocationResult) *holding {
+	h := &holding{holder: holder}
+	for i := range allocation.Devices.Results {
+		result := &allocation.Devices.Results[i]
 		if result.AdminAccess != nil && *result.AdminAccess {
 			continue
 		}
-		id := device.NewID(result.Driver, result.Pool, result.Device)
-		if _, found := seen[id]; !found {
-			seen[id] = struct{}{}
-			h.devices = append(h.devices, id)
-		}
+		p := h.add(device.NewID(result.Driver, result.Pool, result.Device))
 		if result.ShareID == nil {
+			p.exclusive = true
 			continue
 		}
-		if h.shares == nil {
-			h.shares = make(map[device.ID][]Share)
-		}
-		h.shares[id] = append(h.shares[id], Share{Claim: claim.UID, ID: *result.ShareID, ConsumedCapacity: result.ConsumedCapacity})
+		p.shares = append(p.shares, Share{Claim: holder.Claim, ID: *result.ShareID, ConsumedCapacity: result.ConsumedCapacity})
 	}
 	return h
 }
 
-// hasExactly reports whether the devices are those of the holding, in any order.
-func (h *holding) hasExactly(devices []device.ID) bool {
-	if len(h.devices) != len(devices) {
+func (h *holding) part(id device.ID) *part {
+	for _, p := range h.devices {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+func (h *holding) add(id device.ID) *part {
+	if p := h.part(id); p != nil {
+		return p
+	}
+	p := &part{id: id}
+	h.devices = append(h.devices, p)
+	return p
+}
+
+// consumed returns what all shares of the part take of the device's capacities.
+func (p *part) consumed() capacity.Amounts {
+	var sum capacity.Amounts
+	for i := range p.shares {
+		sum = sum.Add(p.shares[i].ConsumedCapacity)
+	}
+	return sum
+}
+
+// takes reports whether the two take the same away from others. Share IDs do
+// not matter: they are made up anew each time an allocation is.
+func (h *holding) takes(other *holding) bool {
+	if len(h.devices) != len(other.devices) {
 		return false
 	}
-	for _, id := range devices {
-		if !slices.Contains(h.devices, id) {
+	for _, p := range h.devices {
+		q := other.part(p.id)
+		if q == nil || p.exclusive != q.exclusive || len(p.shares) != len(q.shares) ||
+			!equalAmounts(p.consumed(), q.consumed()) {
 			return false
 		}
 	}
 	return true
+}
+
+// inherit keeps what the claim's devices drew when it got them.
+func (h *holding) inherit(before *holding) {
+	if before == nil {
+		return
+	}
+	for _, p := range h.devices {
+		if old := before.part(p.id); old != nil && len(p.drawn) == 0 {
+			p.drawn = old.drawn
+		}
+	}
+}
+
+func equalAmounts(a, b capacity.Amounts) bool {
+	return maps.EqualFunc(a, b, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
 func nameOf(claim *resourceapi.ResourceClaim) types.NamespacedName {

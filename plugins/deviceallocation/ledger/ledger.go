@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/recency"
 )
 
@@ -19,12 +19,16 @@ type Ledger struct {
 	mu sync.Mutex
 	// names tells old news from new, also about claims that were deleted.
 	names *recency.Names[types.NamespacedName]
+	// devices is the newest snapshot of what is published that holdings were
+	// joined with; joined is the same for those without the lock.
+	devices *inventory.Snapshot
+	joined  atomic.Pointer[inventory.Snapshot]
 	// observed has the claims that were seen with an allocation, reserved the
 	// reservations in flight. No claim is in both.
 	observed map[types.UID]*holding
 	reserved map[types.UID]*holding
 	// pools has the holders of each device, by claim.
-	pools map[device.PoolID]map[device.Name]map[types.UID]*holding
+	pools map[device.PoolID]map[device.Name]map[types.UID]claimPart
 	// dirty pools have to be looked at before the next snapshot. stale says
 	// the same without the lock.
 	dirty map[device.PoolID]struct{}
@@ -40,7 +44,7 @@ func New() *Ledger {
 		names:    recency.NewNames[types.NamespacedName](),
 		observed: make(map[types.UID]*holding),
 		reserved: make(map[types.UID]*holding),
-		pools:    make(map[device.PoolID]map[device.Name]map[types.UID]*holding),
+		pools:    make(map[device.PoolID]map[device.Name]map[types.UID]claimPart),
 		dirty:    make(map[device.PoolID]struct{}),
 	}
 	l.snapshot.Store(emptySnapshot())
@@ -65,13 +69,15 @@ func (l *Ledger) Observe(claim *resourceapi.ResourceClaim) {
 	if replaced != "" {
 		l.release(l.observed, replaced)
 	}
-	allocation := allocationOf(claim)
-	if allocation == nil {
+	if claim.Status.Allocation == nil {
 		l.release(l.observed, claim.UID)
 		return
 	}
+	h := holdingOf(Holder{Claim: claim.UID, Name: nameOf(claim)}, claim.Status.Allocation)
+	h.inherit(l.reserved[claim.UID])
+	h.inherit(l.observed[claim.UID])
 	l.release(l.reserved, claim.UID)
-	l.take(l.observed, allocation)
+	l.take(l.observed, h)
 }
 
 // Forget takes in that a claim was deleted. A reservation stays until its
@@ -88,16 +94,17 @@ func (l *Ledger) Forget(claim *resourceapi.ResourceClaim) {
 func (l *Ledger) take(side map[types.UID]*holding, h *holding) {
 	l.release(side, h.holder.Claim)
 	side[h.holder.Claim] = h
-	for _, id := range h.devices {
+	for _, p := range h.devices {
+		id := p.id
 		pool := l.pools[id.PoolID()]
 		if pool == nil {
-			pool = make(map[device.Name]map[types.UID]*holding)
+			pool = make(map[device.Name]map[types.UID]claimPart)
 			l.pools[id.PoolID()] = pool
 		}
 		if pool[id.Device] == nil {
-			pool[id.Device] = make(map[types.UID]*holding, 1)
+			pool[id.Device] = make(map[types.UID]claimPart, 1)
 		}
-		pool[id.Device][h.holder.Claim] = h
+		pool[id.Device][h.holder.Claim] = claimPart{holding: h, part: p}
 		l.mark(id.PoolID())
 	}
 }
@@ -108,7 +115,8 @@ func (l *Ledger) release(side map[types.UID]*holding, claim types.UID) {
 		return
 	}
 	delete(side, claim)
-	for _, id := range h.devices {
+	for _, p := range h.devices {
+		id := p.id
 		pool := l.pools[id.PoolID()]
 		delete(pool[id.Device], claim)
 		if len(pool[id.Device]) == 0 {
@@ -136,45 +144,26 @@ func (l *Ledger) Holders(id device.ID) []Holder {
 func (l *Ledger) holders(id device.ID) []Holder {
 	var holders []Holder
 	for _, h := range l.pools[id.PoolID()][id.Device] {
-		holders = append(holders, h.holder)
+		holders = append(holders, h.holding.holder)
 	}
 	slices.SortFunc(holders, compareHolders)
 	return holders
 }
 
-// Snapshot returns the present state. It is the same pointer for as long as
-// nothing changes.
-func (l *Ledger) Snapshot() *Snapshot {
-	if !l.stale.Load() {
+// Snapshot returns the present state, joined with what is published: devices
+// may be nil if nothing is. It is the same pointer for as long as nothing
+// changes that is held. What is published must come from one Inventory. If
+// devices is older than what was given before, that stays the present state.
+func (l *Ledger) Snapshot(devices *inventory.Snapshot) *Snapshot {
+	if !l.stale.Load() && !newer(devices, l.joined.Load()) {
 		return l.snapshot.Load()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.stale.Load() {
-		return l.snapshot.Load()
-	}
-	old := l.snapshot.Load()
-	pools := old.pools
-	for _, id := range slices.SortedFunc(maps.Keys(l.dirty), device.PoolID.Compare) {
-		before := old.Pool(id)
-		usage := newUsage(id, l.pools[id])
-		switch {
-		case usage == nil:
-			pools = pools.Without(id)
-		case before == nil || !before.equal(usage):
-			l.epoch++
-			usage.epoch = l.epoch
-			pools = pools.With(id, usage)
-		}
-	}
-	clear(l.dirty)
-	snapshot := old
-	if pools != old.pools {
-		l.epoch++
-		snapshot = &Snapshot{epoch: l.epoch, pools: pools}
-	}
-	l.snapshot.Store(snapshot)
-	// Only now: whoever reads false must find the new snapshot.
-	l.stale.Store(false)
-	return snapshot
+	return l.refresh(devices)
+}
+
+// newer reports whether a snapshot of the inventory comes after another one.
+func newer(devices, than *inventory.Snapshot) bool {
+	return devices != nil && (than == nil || devices.Epoch() > than.Epoch())
 }

@@ -12,7 +12,7 @@ import (
 func TestOrderOfEvents(t *testing.T) {
 	reserve := func(r Reservation) event {
 		return func(l *Ledger) {
-			if err := l.Reserve([]Reservation{r}); err != nil {
+			if err := l.Reserve(nil, []Reservation{r}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -139,7 +139,7 @@ func TestOrderOfEvents(t *testing.T) {
 				for _, e := range events {
 					e(atOnce)
 					e(stepwise)
-					stepwise.Snapshot()
+					stepwise.Snapshot(nil)
 				}
 				if diff := cmp.Diff(tc.want, held(atOnce, paths...)); diff != "" {
 					t.Fatalf("order %v (-want +got):\n%s", order, diff)

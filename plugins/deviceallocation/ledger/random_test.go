@@ -117,7 +117,7 @@ func TestRandomEventsAgainstOracle(t *testing.T) {
 				l.Unreserve(uidOf(name))
 			default:
 				want := o.fits(name, paths)
-				err := l.Reserve([]Reservation{reservation(name, paths...)})
+				err := l.Reserve(nil, []Reservation{reservation(name, paths...)})
 				if (err == nil) != want {
 					t.Fatalf("seed %d, version %d: reserve %v for %s: %v, want success: %v", seed, version, paths, name, err, want)
 				}
@@ -131,7 +131,7 @@ func TestRandomEventsAgainstOracle(t *testing.T) {
 			if diff := cmp.Diff(o.held(), held(l, allPaths...)); diff != "" {
 				t.Fatalf("seed %d, version %d (-want +got):\n%s", seed, version, diff)
 			}
-			checkEpochs(t, l.Snapshot(), epochs)
+			checkEpochs(t, l.Snapshot(nil), epochs)
 		}
 	}
 }
@@ -175,14 +175,14 @@ func TestConcurrentReserve(t *testing.T) {
 			name := fmt.Sprint("claim-", worker)
 			for round := range rounds {
 				l.Observe(unallocated(name, round+1))
-				if l.Reserve([]Reservation{reservation(name, "p/gpu-0", "q/gpu-0")}) != nil {
-					l.Snapshot()
+				if l.Reserve(nil, []Reservation{reservation(name, "p/gpu-0", "q/gpu-0")}) != nil {
+					l.Snapshot(nil)
 					continue
 				}
 				if got := l.Holders(deviceID("p/gpu-0")); len(got) != 1 || got[0].Claim != uidOf(name) {
 					t.Errorf("%s has reserved the device, but the holders are %v", name, got)
 				}
-				if id := deviceID("q/gpu-0"); l.Snapshot().Pool(id.PoolID()).Holders(id.Device) != 1 {
+				if id := deviceID("q/gpu-0"); l.Snapshot(nil).Pool(id.PoolID()).Holders(id.Device) != 1 {
 					t.Errorf("%s has reserved the device, but the snapshot does not say so", name)
 				}
 				mu.Lock()

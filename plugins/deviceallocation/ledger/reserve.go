@@ -3,33 +3,42 @@ package ledger
 import (
 	"fmt"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 )
 
 // Reservation asks for devices for one claim, before the allocation is written.
 type Reservation struct {
 	Claim types.UID
 	Name  types.NamespacedName
-	// Devices are those that the claim takes away from others: not the ones
-	// that it gets for admin access.
-	Devices []device.ID
+	// Allocation is what is going to be written. Results for admin access are
+	// not reserved.
+	Allocation *resourceapi.AllocationResult
+	// Chosen is the snapshot of the inventory that the devices were chosen
+	// from, or nil for the present one: a device that its driver has taken away
+	// since then is charged with what it consumed there.
+	Chosen *inventory.Snapshot
 }
 
-// Reserve holds the devices of all reservations, or of none. Reserving once
-// more what is reserved already, or what the claim was seen to be allocated
-// with meanwhile, changes nothing.
+// Reserve holds what all reservations ask for, or nothing. Reserving once more
+// what is reserved already, or what the claim was seen to be allocated with
+// meanwhile, changes nothing. devices is what is published at present.
 //
-// The error is a *ConflictError if another claim holds a device, also by a
-// reservation of the same call, and a *BusyError if the claim has other devices
-// already.
-func (l *Ledger) Reserve(reservations []Reservation) error {
+// All reservations of a call are checked together, against what is held now:
+// an exclusive device must have no holder, a share needs enough capacity and
+// no exclusive holder, and a device that nobody holds yet needs enough counters
+// and compatible groups.
+//
+// The error is a *ConflictError if something is not left, also because of an
+// earlier reservation of the same call, and a *BusyError if the claim has other
+// devices already.
+func (l *Ledger) Reserve(devices *inventory.Snapshot, reservations []Reservation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	asked := make([]*holding, 0, len(reservations))
+	attempt := newAttempt(l, l.refresh(devices))
 	claims := make(map[types.UID]struct{}, len(reservations))
-	devices := make(map[device.ID]Holder)
 	for i := range reservations {
 		r := &reservations[i]
 		if r.Claim == "" {
@@ -39,47 +48,35 @@ func (l *Ledger) Reserve(reservations []Reservation) error {
 			return fmt.Errorf("reserve devices for claim %s: it has two reservations in one call; merge them", r.Name)
 		}
 		claims[r.Claim] = struct{}{}
-		h := &holding{holder: Holder{Claim: r.Claim, Name: r.Name, Reserved: true}}
-		for _, id := range r.Devices {
-			if other, found := devices[id]; found {
-				if other.Claim == r.Claim {
-					continue
-				}
-				return &ConflictError{Device: id, Claim: r.Name, Holder: other}
-			}
-			devices[id] = h.holder
-			h.devices = append(h.devices, id)
-		}
-		held, err := l.check(h)
+		h := holdingOf(Holder{Claim: r.Claim, Name: r.Name, Reserved: true}, r.Allocation)
+		held, err := l.has(h)
 		if err != nil {
 			return err
 		}
-		if !held {
-			asked = append(asked, h)
+		if held {
+			continue
+		}
+		if err := attempt.add(h, r.Chosen); err != nil {
+			return err
 		}
 	}
-	for _, h := range asked {
+	for _, h := range attempt.holdings {
 		l.take(l.reserved, h)
 	}
 	return nil
 }
 
-// check reports whether the claim has just what is asked for already, and an
-// error if it cannot have it.
-func (l *Ledger) check(h *holding) (held bool, err error) {
+// has reports whether the claim has just what is asked for already, and an
+// error if it has something else.
+func (l *Ledger) has(h *holding) (held bool, err error) {
 	claim := h.holder.Claim
 	for _, has := range []*holding{l.reserved[claim], l.observed[claim]} {
 		switch {
 		case has == nil:
-		case has.hasExactly(h.devices):
+		case has.takes(h):
 			return true, nil
 		default:
 			return false, &BusyError{Claim: claim, Name: h.holder.Name, Reserved: has.holder.Reserved}
-		}
-	}
-	for _, id := range h.devices {
-		if holders := l.holders(id); len(holders) > 0 {
-			return false, &ConflictError{Device: id, Claim: h.holder.Name, Holder: holders[0]}
 		}
 	}
 	return false, nil

@@ -81,11 +81,11 @@ func TestReserve(t *testing.T) {
 			l.Observe(newClaim("holder", 1, result("p/gpu-0")))
 			l.Observe(newClaim("second", 1, result("p/gpu-1")))
 			l.Observe(newClaim("first", 1, result("p/gpu-1")))
-			if err := l.Reserve([]Reservation{reservation("pending", "p/gpu-2")}); err != nil {
+			if err := l.Reserve(nil, []Reservation{reservation("pending", "p/gpu-2")}); err != nil {
 				t.Fatal(err)
 			}
-			before := l.Snapshot()
-			err := l.Reserve(tc.reservations)
+			before := l.Snapshot(nil)
+			err := l.Reserve(nil, tc.reservations)
 			var conflict *ConflictError
 			var busy *BusyError
 			got := [3]string{}
@@ -104,14 +104,14 @@ func TestReserve(t *testing.T) {
 			if diff := cmp.Diff(want, held(l, "p/gpu-0", "p/gpu-1", "p/gpu-2", "p/gpu-3", "p/gpu-4", "q/gpu-0")); diff != "" {
 				t.Errorf("held (-want +got):\n%s", diff)
 			}
-			if same := l.Snapshot() == before; same != (tc.want == nil) {
+			if same := l.Snapshot(nil) == before; same != (tc.want == nil) {
 				t.Errorf("same snapshot: %v", same)
 			}
 			for _, r := range tc.reservations {
 				l.Unreserve(r.Claim)
 				l.Unreserve(r.Claim)
 			}
-			if tc.want != nil && l.Snapshot().Pool(deviceID("q/gpu-0").PoolID()) != nil {
+			if tc.want != nil && l.Snapshot(nil).Pool(deviceID("q/gpu-0").PoolID()) != nil {
 				t.Error("something is left after all was taken back")
 			}
 		})
@@ -123,17 +123,17 @@ func TestSnapshots(t *testing.T) {
 	l := New()
 	l.Observe(newClaim("other", 1, result("q/gpu-0")))
 	p, q := deviceID("p/gpu-0").PoolID(), deviceID("q/gpu-0").PoolID()
-	first := l.Snapshot()
-	if l.Snapshot() != first {
+	first := l.Snapshot(nil)
+	if l.Snapshot(nil) != first {
 		t.Error("another snapshot though nothing changed")
 	}
 	if first.Pool(p) != nil || first.Pool(p).Held(deviceID("p/gpu-0").Device) || first.Pool(p).Epoch() != 0 || first.Pool(p).Shares(deviceID("p/gpu-0").Device) != nil {
 		t.Error("something is held of a pool of which nothing is held")
 	}
-	if err := l.Reserve([]Reservation{reservation("a", "p/gpu-0")}); err != nil {
+	if err := l.Reserve(nil, []Reservation{reservation("a", "p/gpu-0")}); err != nil {
 		t.Fatal(err)
 	}
-	reserved := l.Snapshot()
+	reserved := l.Snapshot(nil)
 	if reserved.Epoch() <= first.Epoch() || reserved.Pool(p).Epoch() == 0 {
 		t.Errorf("epochs do not grow: snapshot %d, pool %d", reserved.Epoch(), reserved.Pool(p).Epoch())
 	}
@@ -144,17 +144,17 @@ func TestSnapshots(t *testing.T) {
 		t.Error("a pool has changed that nobody touched")
 	}
 	l.Observe(newClaim("a", 2, result("p/gpu-0")))
-	if l.Snapshot() != reserved {
+	if l.Snapshot(nil) != reserved {
 		t.Error("the allocation seen changed what is held: verdicts would be computed anew")
 	}
 	l.Observe(newClaim("b", 3, result("p/gpu-0")))
-	twice := l.Snapshot()
+	twice := l.Snapshot(nil)
 	if got := twice.Pool(p).Holders(deviceID("p/gpu-0").Device); got != 2 || twice.Pool(p).Epoch() <= reserved.Pool(p).Epoch() {
 		t.Errorf("%d holders, epoch %d after %d", got, twice.Pool(p).Epoch(), reserved.Pool(p).Epoch())
 	}
 	l.Forget(newClaim("a", 4))
 	l.Forget(newClaim("b", 5))
-	if l.Snapshot().Pool(p) != nil {
+	if l.Snapshot(nil).Pool(p) != nil {
 		t.Error("still held")
 	}
 	if len(l.pools) != 1 || len(l.observed) != 1 || len(l.reserved) != 0 {
@@ -168,7 +168,7 @@ func TestShares(t *testing.T) {
 	l.Observe(newClaim("a", 2, shareResult("p/gpu-0", "share-3", "3Gi")))
 	describe := func() []string {
 		var lines []string
-		for _, share := range l.Snapshot().Pool(deviceID("p/gpu-0").PoolID()).Shares(deviceID("p/gpu-0").Device) {
+		for _, share := range l.Snapshot(nil).Pool(deviceID("p/gpu-0").PoolID()).Shares(deviceID("p/gpu-0").Device) {
 			memory := share.ConsumedCapacity["memory"]
 			lines = append(lines, string(share.Claim)+" "+string(share.ID)+" "+memory.String())
 		}
@@ -180,9 +180,9 @@ func TestShares(t *testing.T) {
 	if diff := cmp.Diff([]string{"p/gpu-0: a b", "p/gpu-1: b"}, held(l, "p/gpu-0", "p/gpu-1")); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
-	before := l.Snapshot()
+	before := l.Snapshot(nil)
 	l.Observe(newClaim("a", 3, shareResult("p/gpu-0", "share-3", "4Gi")))
-	if l.Snapshot() == before {
+	if l.Snapshot(nil) == before {
 		t.Error("another capacity is consumed, but the snapshot is the same")
 	}
 	if diff := cmp.Diff("uid of a share-3 4Gi", describe()[0]); diff != "" {

@@ -4,10 +4,12 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
+	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/capacity"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/persistent"
 )
 
@@ -18,16 +20,26 @@ type Snapshot struct {
 	pools *persistent.Map[device.PoolID, *PoolUsage]
 }
 
-// PoolUsage says which devices of a pool are held. It is immutable. All methods
-// may be called on nil: nothing is held.
+// PoolUsage says what of a pool is held. It is immutable. All methods may be
+// called on nil: nothing is held.
 type PoolUsage struct {
 	epoch   uint64
 	devices map[device.Name]deviceUsage
+	// counters are those of the pool as it was joined; drawn and groups are
+	// charged to them.
+	counters *inventory.Counters
+	drawn    []int64
+	groups   []inventory.Compatibility
 }
 
 type deviceUsage struct {
-	holders int
-	shares  []Share
+	holders   int
+	exclusive bool
+	shares    []Share
+	consumed  capacity.Amounts
+	// drawn is what the device consumed when its holders got it, for each that
+	// is known to have got it with counters.
+	drawn [][]resourceapi.DeviceCounterConsumption
 }
 
 func emptySnapshot() *Snapshot {
@@ -65,8 +77,24 @@ func (u *PoolUsage) Holders(name device.Name) int {
 	return u.devices[name].holders
 }
 
-// Shares returns the shares of the device that claims were seen to hold, sorted
-// by claim UID. The caller must not change the result.
+// Exclusive reports whether a claim holds the device without a share ID. Such a
+// holder blocks all others, even if the device allows multiple allocations by
+// now. A device that is held but not exclusive has shares only.
+func (u *PoolUsage) Exclusive(name device.Name) bool {
+	return u != nil && u.devices[name].exclusive
+}
+
+// Consumed returns what all shares of the device take of its capacities
+// together. The caller must not change the result.
+func (u *PoolUsage) Consumed(name device.Name) capacity.Amounts {
+	if u == nil {
+		return nil
+	}
+	return u.devices[name].consumed
+}
+
+// Shares returns the shares of the device, sorted by claim UID. The caller must
+// not change the result.
 func (u *PoolUsage) Shares(name device.Name) []Share {
 	if u == nil {
 		return nil
@@ -74,32 +102,51 @@ func (u *PoolUsage) Shares(name device.Name) []Share {
 	return u.devices[name].shares
 }
 
-func newUsage(pool device.PoolID, devices map[device.Name]map[types.UID]*holding) *PoolUsage {
-	if len(devices) == 0 {
-		return nil
+// Drawn returns what all held devices of the pool consume of each counter: each
+// device once, however many shares it has (KEP-4815). A device that its driver
+// has taken away or changed is charged with what it consumed when it was
+// allocated as well; of the two the larger amount counts. The caller must not
+// change the result.
+//
+// The counters should be those of the inventory snapshot that this state was
+// joined with. For others of the same pool the answer is right, but has to be
+// worked out each time.
+func (u *PoolUsage) Drawn(counters *inventory.Counters) []int64 {
+	if u == nil {
+		return counters.Zeros()
 	}
-	usage := &PoolUsage{devices: make(map[device.Name]deviceUsage, len(devices))}
-	for name, holders := range devices {
-		usage.devices[name] = newDeviceUsage(device.ID{Driver: pool.Driver, Pool: pool.Pool, Device: name}, holders)
+	if u.counters == counters {
+		return u.drawn
 	}
-	return usage
+	drawn, _ := u.charge(counters)
+	return drawn
 }
 
-func newDeviceUsage(id device.ID, holders map[types.UID]*holding) deviceUsage {
-	usage := deviceUsage{holders: len(holders)}
-	for _, claim := range slices.Sorted(maps.Keys(holders)) {
-		usage.shares = append(usage.shares, holders[claim].shares[id]...)
+// Groups returns what the compatibility groups (KEP-5963) of all held devices
+// that consume from a counter set have in common. The counters are those that
+// Drawn describes, set is one of their numbers.
+func (u *PoolUsage) Groups(counters *inventory.Counters, set int) inventory.Compatibility {
+	if u == nil {
+		return inventory.Compatibility{}
 	}
-	return usage
+	if u.counters == counters {
+		return u.groups[set]
+	}
+	_, groups := u.charge(counters)
+	return groups[set]
 }
 
 func (u *PoolUsage) equal(other *PoolUsage) bool {
 	return maps.EqualFunc(u.devices, other.devices, func(a, b deviceUsage) bool {
-		return a.holders == b.holders && slices.EqualFunc(a.shares, b.shares, equalShares)
+		return a.holders == b.holders && a.exclusive == b.exclusive && slices.EqualFunc(a.shares, b.shares, equalShares) &&
+			slices.EqualFunc(a.drawn, b.drawn, equalConsumptions)
 	})
 }
 
+func equalConsumptions(a, b []resourceapi.DeviceCounterConsumption) bool {
+	return same(a, b) || apiequality.Semantic.DeepEqual(a, b)
+}
+
 func equalShares(a, b Share) bool {
-	return a.Claim == b.Claim && a.ID == b.ID &&
-		maps.EqualFunc(a.ConsumedCapacity, b.ConsumedCapacity, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
+	return a.Claim == b.Claim && a.ID == b.ID && equalAmounts(a.ConsumedCapacity, b.ConsumedCapacity)
 }

@@ -1,6 +1,7 @@
 package objective
 
 import (
+	"cmp"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -24,32 +25,56 @@ type Weights struct {
 // pure function of its arguments.
 //
 // A node on which a prioritized list gets a better rank always scores at least
-// as high as one on which it does not: each level of ranks has a range of
-// scores of its own, in which best fit and packing decide.
+// as high as one on which it does not, and next to that one without devices to
+// be avoided: each level of these has a range of scores of its own, in which
+// best fit and packing decide, and last how many devices are not ready yet.
 func Score(solutions []*allocator.Solution, weights Weights) []int64 {
-	ranks := make([]int64, len(solutions))
+	own := make([]level, len(solutions))
 	for i, s := range solutions {
-		ranks[i] = rank(s)
+		own[i] = levelOf(s)
 	}
-	levels := slices.Compact(slices.Sorted(slices.Values(ranks)))
+	levels := slices.Compact(slices.SortedFunc(slices.Values(own), level.compare))
 	scores := make([]int64, len(solutions))
 	if weights == (Weights{}) {
 		if len(levels) > 1 {
-			spreadLevels(scores, ranks, levels)
+			spreadRanks(scores, own, levels[len(levels)-1].rank)
 		}
 		return scores
 	}
 	band := float64(MaxScore) / float64(len(levels))
-	for level, r := range levels {
-		penalties := penaltiesOf(solutions, func(i int) bool { return ranks[i] == r }, weights)
+	for height, l := range levels {
+		penalties := penaltiesOf(solutions, func(i int) bool { return own[i] == l }, weights)
 		for i := range solutions {
-			if ranks[i] == r && solutions[i] != nil {
-				scores[i] = int64(band * (float64(level) + 1 - penalties[i]))
+			if own[i] == l && solutions[i] != nil {
+				scores[i] = int64(band * (float64(height) + 1 - penalties[i]))
 			}
 		}
 	}
 	return scores
 }
+
+// level is what outweighs any other difference between two solutions.
+type level struct {
+	rank    int64 // the more, the better
+	avoided int64 // the fewer, the better
+}
+
+func levelOf(s *allocator.Solution) level {
+	if s == nil {
+		return level{}
+	}
+	return level{rank: rank(s), avoided: costOf(s).avoided}
+}
+
+// compare puts the better level last.
+func (l level) compare(other level) int {
+	return cmp.Or(cmp.Compare(l.rank, other.rank), cmp.Compare(other.avoided, l.avoided))
+}
+
+// unreadyWeight is what a device with binding conditions counts beside a
+// doubling of its value or the difference between the fullest and the emptiest
+// node: it decides between nodes that are alike otherwise.
+const unreadyWeight = 1e-6
 
 // penaltiesOf says how much worse each solution of a level is than the best
 // one: 0 for the best, 1 for the worst.
@@ -58,10 +83,11 @@ func Score(solutions []*allocator.Solution, weights Weights) []int64 {
 // the nodes happen to span: a third kind of device elsewhere in the cluster
 // must not change what the choice between two nodes is about.
 func penaltiesOf(solutions []*allocator.Solution, of func(i int) bool, weights Weights) []float64 {
-	var cost, left valueRange
+	var value, left, unready valueRange
 	for i, s := range solutions {
 		if s != nil && of(i) {
-			cost.include(s.Cost)
+			value.include(costOf(s).value)
+			unready.include(costOf(s).unready)
 			left.include(int64(s.Left))
 		}
 	}
@@ -71,12 +97,13 @@ func penaltiesOf(solutions []*allocator.Solution, of func(i int) bool, weights W
 		if s == nil || !of(i) {
 			continue
 		}
-		doublings := float64(s.Cost-cost.least) / costScale / float64(max(devices(s), 1))
+		doublings := float64(costOf(s).value-value.least) / costScale / float64(max(devices(s), 1))
 		packing := left.position(int64(s.Left)) * float64(weights.Packing)
 		if weights.Packing < 0 {
 			packing -= float64(weights.Packing) // the emptiest node is the best
 		}
-		penalties[i] = float64(weights.BestFit)*doublings + packing
+		waiting := unreadyWeight * float64(costOf(s).unready-unready.least)
+		penalties[i] = float64(weights.BestFit)*doublings + packing + waiting
 		worst = max(worst, penalties[i])
 	}
 	if worst > 0 {
@@ -98,9 +125,6 @@ func devices(s *allocator.Solution) int {
 // rank adds up how well the prioritized lists of a solution were served: 8 for
 // the first subrequest, less for each later one (KEP-4816).
 func rank(s *allocator.Solution) int64 {
-	if s == nil {
-		return 0
-	}
 	var total int64
 	for _, r := range s.Ranks {
 		total += int64(resourceapi.FirstAvailableDeviceRequestMaxSize - r)
@@ -108,12 +132,11 @@ func rank(s *allocator.Solution) int64 {
 	return total
 }
 
-// spreadLevels uses the whole range of scores when ranks alone decide, as
+// spreadRanks uses the whole range of scores when ranks alone decide, as
 // kube-scheduler does.
-func spreadLevels(scores, ranks, levels []int64) {
-	highest := levels[len(levels)-1]
+func spreadRanks(scores []int64, own []level, highest int64) {
 	for i := range scores {
-		scores[i] = ranks[i] * MaxScore / highest
+		scores[i] = own[i].rank * MaxScore / highest
 	}
 }
 

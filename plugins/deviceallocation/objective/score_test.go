@@ -14,8 +14,21 @@ import (
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
 
-func solution(cost int64, left int, ranks ...int) *allocator.Solution {
-	return &allocator.Solution{Cost: cost, Left: left, Ranks: ranks}
+// How value and devices to be avoided are written in a cost.
+const (
+	thousandth = 1 << 10
+	avoided    = 1 << 44
+)
+
+// solution has a value in thousandths of a doubling.
+func solution(value int64, left int, ranks ...int) *allocator.Solution {
+	return &allocator.Solution{Cost: value * thousandth, Left: left, Ranks: ranks}
+}
+
+// more is a solution whose cost is higher.
+func more(s *allocator.Solution, cost int64) *allocator.Solution {
+	s.Cost += cost
+	return s
 }
 
 func TestScore(t *testing.T) {
@@ -40,6 +53,22 @@ func TestScore(t *testing.T) {
 			[]*allocator.Solution{solution(0, 8, 0), solution(7, 0, 0)}, objective.Weights{BestFit: 3, Packing: 1}, []int64{0, 97}},
 		"rank before best fit": {
 			[]*allocator.Solution{solution(100, 9, 0), solution(0, 0, 1), solution(50, 9, 1)}, fit, []int64{100, 50, 0}},
+		"rank before what is to be avoided": {
+			[]*allocator.Solution{more(solution(0, 0, 0), avoided), solution(0, 0, 1)}, fit, []int64{100, 50}},
+		"what is to be avoided before best fit": {
+			[]*allocator.Solution{more(solution(0, 0, 0), avoided), solution(90000, 9, 0), solution(0, 9, 0)}, fit, []int64{50, 50, 100}},
+		"what is to be avoided before packing, without best fit": {
+			[]*allocator.Solution{more(solution(0, 0, 0), avoided), solution(90000, 9, 0)}, pack, []int64{50, 100}},
+		"the fewer to be avoided the better": {
+			[]*allocator.Solution{more(solution(0, 0, 0), 3*avoided), more(solution(0, 0, 0), avoided)}, fit, []int64{50, 100}},
+		"what is ready before what is not": {
+			[]*allocator.Solution{more(solution(5, 1, 0), 2), solution(5, 1, 0), more(solution(5, 1, 0), 1)}, fit, []int64{0, 100, 50}},
+		"what is ready, without best fit": {
+			[]*allocator.Solution{more(solution(0, 1, 0), 2), solution(0, 1, 0)}, pack, []int64{0, 100}},
+		"best fit before what is ready": {
+			[]*allocator.Solution{more(solution(10, 1, 0), 32), solution(20, 1, 0)}, fit, []int64{99, 0}},
+		"packing before what is ready": {
+			[]*allocator.Solution{more(solution(0, 1, 0), 32), solution(0, 2, 0)}, pack, []int64{99, 0}},
 		"ranks alone, as in kube-scheduler": {
 			[]*allocator.Solution{solution(0, 0, 0, 0), solution(0, 0, 4, 0), solution(0, 0, 7, 7)}, objective.Weights{}, []int64{100, 75, 12}},
 		"the first and the second choice": {
@@ -87,7 +116,7 @@ func TestScoreOrder(t *testing.T) {
 
 func TestValue(t *testing.T) {
 	value := func(b *builders.DeviceBuilder) int64 {
-		return objective.Value(device.New(builders.Slice("gpu.example.com", "p").Devices(b).Obj(), 0, nil))
+		return objective.Value(device.New(builders.Slice("gpu.example.com", "p").Devices(b).Obj(), 0, nil, device.AllFeatures()))
 	}
 	memory := func(quantity string) *builders.DeviceBuilder {
 		return builders.Device("d").Capacity("memory", quantity)

@@ -113,6 +113,24 @@ func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
+// Diff visits the keys that two versions of a map do not have with one and the
+// same value. What the versions share is not looked at: versions that are a few
+// changes apart are compared at the cost of these changes. from may be nil,
+// which is the empty map. The order depends on the keys alone.
+func Diff[K any, V comparable](from, to *Map[K, V]) iter.Seq[K] {
+	return func(yield func(K) bool) {
+		for upper, after := range to.branches {
+			var before *branch[K, V]
+			if from != nil {
+				before = from.branches[upper]
+			}
+			if before != after && !diffBranches(to.order, before, after, yield) {
+				return
+			}
+		}
+	}
+}
+
 func (m *Map[K, V]) withLeaf(upper, lower uint32, leaf []entry[K, V], size int) *Map[K, V] {
 	changed := *m
 	changed.size = size
@@ -141,4 +159,57 @@ func (m *Map[K, V]) search(leaf []entry[K, V], key K) (at int, found bool) {
 		}
 	}
 	return low, low < len(leaf) && m.order.Compare(leaf[low].key, key) == 0
+}
+
+func diffBranches[K any, V comparable](order *Order[K], from, to *branch[K, V], yield func(K) bool) bool {
+	var none branch[K, V]
+	if from == nil {
+		from = &none
+	}
+	if to == nil {
+		to = &none
+	}
+	for lower := range to {
+		before, after := from[lower], to[lower]
+		same := len(before) == len(after) && (len(before) == 0 || &before[0] == &after[0])
+		if !same && !diffLeaves(order, before, after, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// diffLeaves merges two sorted lists. It returns false if yield did.
+func diffLeaves[K any, V comparable](order *Order[K], from, to []entry[K, V], yield func(K) bool) bool {
+	for len(from) > 0 || len(to) > 0 {
+		var key K
+		switch compared := compareFirst(order, from, to); {
+		case compared < 0:
+			key, from = from[0].key, from[1:]
+		case compared > 0:
+			key, to = to[0].key, to[1:]
+		default:
+			same := from[0].value == to[0].value
+			key, from, to = to[0].key, from[1:], to[1:]
+			if same {
+				continue
+			}
+		}
+		if !yield(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// compareFirst compares the first keys of two lists, at least one of which is
+// not empty. The end of a list comes after all keys.
+func compareFirst[K, V any](order *Order[K], from, to []entry[K, V]) int {
+	switch {
+	case len(to) == 0:
+		return -1
+	case len(from) == 0:
+		return 1
+	}
+	return order.Compare(from[0].key, to[0].key)
 }

@@ -13,13 +13,21 @@ import (
 // not exist or cannot be had. The objects that it returns are not changed.
 type ClassGetter func(name string) (*resourceapi.DeviceClass, error)
 
+// Source is where a Problem takes from what the claims do not say themselves.
+type Source struct {
+	Classes  ClassGetter
+	Compiler *selector.Compiler
+	// Features decide what the claims mean.
+	Features device.Features
+}
+
 // Build turns claims that must be allocated into a Problem. The claims must
 // not be changed afterwards.
 //
 // Every error is a *RefusedError: it names claim and request and says what
 // cannot be handled.
-func Build(claims []*resourceapi.ResourceClaim, classes ClassGetter, compiler *selector.Compiler) (*Problem, error) {
-	b := builder{classes: classes, compiler: compiler, problem: &Problem{}}
+func Build(claims []*resourceapi.ResourceClaim, source Source) (*Problem, error) {
+	b := builder{Source: source, problem: &Problem{Features: source.Features}}
 	for _, claim := range claims {
 		if err := b.addClaim(claim); err != nil {
 			return nil, err
@@ -30,9 +38,8 @@ func Build(claims []*resourceapi.ResourceClaim, classes ClassGetter, compiler *s
 }
 
 type builder struct {
-	classes  ClassGetter
-	compiler *selector.Compiler
-	problem  *Problem
+	Source
+	problem *Problem
 }
 
 func (b *builder) addClaim(object *resourceapi.ResourceClaim) error {
@@ -45,7 +52,7 @@ func (b *builder) addClaim(object *resourceapi.ResourceClaim) error {
 	for i := range object.Spec.Devices.Requests {
 		spec := &object.Spec.Devices.Requests[i]
 		request := Request{Name: spec.Name, Prioritized: len(spec.FirstAvailable) > 0}
-		asks, refused := asksOf(spec)
+		asks, refused := b.asks(spec)
 		if refused != nil {
 			return refuse(spec.Name, *refused)
 		}
@@ -65,7 +72,7 @@ func (b *builder) addClaim(object *resourceapi.ResourceClaim) error {
 		return refuse("", RefusedError{Cause: TooManyDevices, Count: least})
 	}
 	for i := range object.Spec.Devices.Constraints {
-		constraint, refused := constraintOf(&object.Spec.Devices.Constraints[i], i)
+		constraint, refused := b.constraint(&object.Spec.Devices.Constraints[i], i)
 		if refused != nil {
 			return refuse("", *refused)
 		}
@@ -96,11 +103,11 @@ func leastDevices(requests []Request) int {
 	return total
 }
 
-func constraintOf(spec *resourceapi.DeviceConstraint, index int) (Constraint, *RefusedError) {
+func (b *builder) constraint(spec *resourceapi.DeviceConstraint, index int) (Constraint, *RefusedError) {
 	switch {
 	case spec.MatchAttribute != nil:
 		return Constraint{Kind: Match, Attribute: *spec.MatchAttribute}, nil
-	case spec.DistinctAttribute != nil:
+	case spec.DistinctAttribute != nil && b.Features.DistinctAttribute():
 		return Constraint{Kind: Distinct, Attribute: *spec.DistinctAttribute}, nil
 	default:
 		return Constraint{}, &RefusedError{Cause: UnknownConstraint, Number: index + 1}
@@ -124,21 +131,36 @@ func (b *builder) cover(claimIndex int) {
 	}
 }
 
+// asks lists what a request asks for, if the feature gates allow it.
+func (b *builder) asks(request *resourceapi.DeviceRequest) ([]ask, *RefusedError) {
+	if len(request.FirstAvailable) > 0 && !b.Features.PrioritizedList {
+		return nil, disabled(device.PrioritizedList)
+	}
+	// kube-scheduler refuses also an explicit false.
+	if request.Exactly != nil && request.Exactly.AdminAccess != nil && !b.Features.AdminAccess {
+		return nil, disabled(device.AdminAccess)
+	}
+	return asksOf(request)
+}
+
+func disabled(feature device.Feature) *RefusedError {
+	return &RefusedError{Cause: FeatureDisabled, Feature: feature}
+}
+
 func (b *builder) alternative(a ask) (*Alternative, *RefusedError) {
-	if len(a.derived) > 0 {
-		return nil, &RefusedError{Cause: UnsupportedFeature, Feature: device.DerivedAttributes}
-	}
-	if a.capacity != nil {
-		return nil, &RefusedError{Cause: UnsupportedFeature, Feature: device.ConsumableCapacity}
-	}
-	if a.class == "" {
+	switch {
+	case len(a.derived) > 0 && !b.Features.DerivedAttributes:
+		return nil, disabled(device.DerivedAttributes)
+	case a.capacity != nil && !b.Features.ConsumableCapacity:
+		return nil, disabled(device.ConsumableCapacity)
+	case a.class == "":
 		return nil, &RefusedError{Cause: UnknownRequestType}
 	}
-	class, err := b.classes(a.class)
+	class, err := b.Classes(a.class)
 	if err != nil {
 		return nil, &RefusedError{Cause: ClassUnavailable, Class: a.class, Err: err}
 	}
-	result := &Alternative{Name: a.name, Class: class, Admin: a.admin, Tolerations: a.tolerations}
+	result := &Alternative{Name: a.name, Class: class, Admin: a.admin, Tolerations: a.tolerations, Capacity: a.capacity}
 	if refused := setCount(result, a); refused != nil {
 		return nil, refused
 	}
@@ -147,6 +169,13 @@ func (b *builder) alternative(a ask) (*Alternative, *RefusedError) {
 	}
 	if refused := b.addSelectors(result, "", a.selectors); refused != nil {
 		return nil, refused
+	}
+	for _, spec := range a.derived {
+		derivation := b.Compiler.CompileDerivation(spec.Expression)
+		if err := derivation.Err(); err != nil {
+			return nil, &RefusedError{Cause: BadDerivation, Attribute: spec.Name, Err: err}
+		}
+		result.Derived = append(result.Derived, Derived{Name: spec.Name, Derivation: derivation})
 	}
 	return result, nil
 }
@@ -173,7 +202,7 @@ func (b *builder) addSelectors(alternative *Alternative, class string, specs []r
 		if spec.CEL == nil {
 			return &RefusedError{Cause: UnknownSelector, Class: class, Number: i + 1}
 		}
-		expression := b.compiler.Compile(spec.CEL.Expression)
+		expression := b.Compiler.Compile(spec.CEL.Expression)
 		if err := expression.Err(); err != nil {
 			return &RefusedError{Cause: BadExpression, Class: class, Number: i + 1, Err: err}
 		}

@@ -44,7 +44,11 @@ func build(getter problem.ClassGetter, claims ...*builders.ClaimBuilder) (*probl
 	for _, claim := range claims {
 		objects = append(objects, claim.Obj())
 	}
-	return problem.Build(objects, getter, selector.NewCompiler(cel.Features{}))
+	return buildWith(device.AllFeatures(), getter, objects)
+}
+
+func buildWith(features device.Features, getter problem.ClassGetter, claims []*resourceapi.ResourceClaim) (*problem.Problem, error) {
+	return problem.Build(claims, problem.Source{Classes: getter, Compiler: selector.NewCompiler(cel.Features{}), Features: features})
 }
 
 func mustBuild(t *testing.T, getter problem.ClassGetter, claims ...*builders.ClaimBuilder) *problem.Problem {
@@ -71,14 +75,11 @@ func TestBuildRefuses(t *testing.T) {
 		"unknown class of a subrequest": {
 			builders.Claim("c", builders.FirstAvailable("r", gpu("a"), builders.Request("b", "none"))),
 			problem.RefusedError{Cause: problem.ClassUnavailable, Request: "r/b", Class: "none"}, true},
-		"capacity request": {
-			builders.Claim("c", gpu("r").With(func(r *resourceapi.ExactDeviceRequest) { r.Capacity = &resourceapi.CapacityRequirements{} })),
-			problem.RefusedError{Cause: problem.UnsupportedFeature, Request: "r", Feature: device.ConsumableCapacity}, false},
-		"derived attribute": {
+		"broken derived attribute": {
 			builders.Claim("c", gpu("r").With(func(r *resourceapi.ExactDeviceRequest) {
-				r.DerivedAttributes = []resourceapi.DeviceDerivedAttribute{{Name: numa, Expression: "1"}}
+				r.DerivedAttributes = []resourceapi.DeviceDerivedAttribute{{Name: numa, Expression: "device."}}
 			})),
-			problem.RefusedError{Cause: problem.UnsupportedFeature, Request: "r", Feature: device.DerivedAttributes}, false},
+			problem.RefusedError{Cause: problem.BadDerivation, Request: "r", Attribute: numa}, true},
 		"unknown type of request": {
 			builders.Claim("c").With(func(c *resourceapi.ResourceClaim) {
 				c.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "r"}}
@@ -220,5 +221,62 @@ func TestSignature(t *testing.T) {
 	changed := classes(builders.Class("gpu").Select(`device.driver == "other.example.com"`))
 	if mustBuild(t, changed, claim("c")).Signature == reference {
 		t.Error("same signature although the class has another expression")
+	}
+}
+
+// TestBuildRefusesWithoutFeature: each feature gate that is off refuses what
+// needs it, and nothing else is refused.
+func TestBuildRefusesWithoutFeature(t *testing.T) {
+	cases := map[string]struct {
+		claim *builders.ClaimBuilder
+		off   func(*device.Features)
+		want  problem.RefusedError
+	}{
+		"capacity": {
+			builders.Claim("c", gpu("r").With(func(r *resourceapi.ExactDeviceRequest) { r.Capacity = &resourceapi.CapacityRequirements{} })),
+			func(f *device.Features) { f.ConsumableCapacity = false },
+			problem.RefusedError{Cause: problem.FeatureDisabled, Request: "r", Feature: device.ConsumableCapacity}},
+		"derived attribute": {
+			builders.Claim("c", gpu("r").With(func(r *resourceapi.ExactDeviceRequest) {
+				r.DerivedAttributes = []resourceapi.DeviceDerivedAttribute{{Name: numa, Expression: "1"}}
+			})),
+			func(f *device.Features) { f.DerivedAttributes = false },
+			problem.RefusedError{Cause: problem.FeatureDisabled, Request: "r", Feature: device.DerivedAttributes}},
+		"prioritized list": {
+			builders.Claim("c", builders.FirstAvailable("r", gpu("a"))),
+			func(f *device.Features) { f.PrioritizedList = false },
+			problem.RefusedError{Cause: problem.FeatureDisabled, Request: "r", Feature: device.PrioritizedList}},
+		"explicitly no admin access": {
+			builders.Claim("c", gpu("r").With(func(r *resourceapi.ExactDeviceRequest) { r.AdminAccess = new(bool) })),
+			func(f *device.Features) { f.AdminAccess = false },
+			problem.RefusedError{Cause: problem.FeatureDisabled, Request: "r", Feature: device.AdminAccess}},
+		"distinct attribute": {
+			builders.Claim("c", gpu("r")).With(func(c *resourceapi.ResourceClaim) {
+				attribute := resourceapi.FullyQualifiedName(numa)
+				c.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{DistinctAttribute: &attribute}}
+			}),
+			func(f *device.Features) {
+				*f = device.Features{AdminAccess: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true}
+			},
+			problem.RefusedError{Cause: problem.UnknownConstraint, Number: 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.want.Claim = "c"
+			claims := []*resourceapi.ResourceClaim{builders.Claim("fine", gpu("r")).Obj(), tc.claim.Obj()}
+			if _, err := buildWith(device.AllFeatures(), someClasses, claims); err != nil {
+				t.Errorf("refused with all features: %v", err)
+			}
+			features := device.AllFeatures()
+			tc.off(&features)
+			_, err := buildWith(features, someClasses, claims)
+			var got *problem.RefusedError
+			if !errors.As(err, &got) {
+				t.Fatalf("error %v, want a refusal", err)
+			}
+			if diff := cmp.Diff(&tc.want, got); diff != "" {
+				t.Errorf("refusal (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -1,10 +1,13 @@
 package problem
 
 import (
+	"maps"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/selector"
 )
 
@@ -15,6 +18,8 @@ type Problem struct {
 	// Alternatives lists the alternatives of all requests of all claims, each
 	// at its own Index.
 	Alternatives []*Alternative
+	// Features are those of the Source.
+	Features device.Features
 	// Signature is equal for problems that have the same solutions on every
 	// node and that explain themselves with the same words.
 	Signature Signature
@@ -63,6 +68,30 @@ type Alternative struct {
 	Admin bool
 	// Tolerations are for device taints.
 	Tolerations []resourceapi.DeviceToleration
+	// Capacity is what one device must offer or, if it can be shared, what is
+	// consumed of it; nil asks for nothing in particular. Nobody may change it.
+	Capacity *resourceapi.CapacityRequirements
+	// Derived are attributes that constraints see instead of, or beside, those
+	// that the driver publishes.
+	Derived []Derived
+}
+
+// Derived is an attribute that a request computes for each device (KEP-6080).
+type Derived struct {
+	Name       resourceapi.FullyQualifiedName
+	Derivation *selector.Derivation
+}
+
+// Derivation returns the expression for an attribute, or nil if the request
+// does not define it. Of several with one name the last counts, as in
+// kube-scheduler.
+func (a *Alternative) Derivation(name resourceapi.FullyQualifiedName) *selector.Derivation {
+	for i := len(a.Derived) - 1; i >= 0; i-- {
+		if a.Derived[i].Name == name {
+			return a.Derived[i].Derivation
+		}
+	}
+	return nil
 }
 
 // Selector is one CEL expression and where it stands.
@@ -101,11 +130,20 @@ func (c *Constraint) Covers(alternative *Alternative) bool {
 	return alternative.Index < len(c.covers) && c.covers[alternative.Index]
 }
 
-// SameDevices tells whether the same devices match both alternatives and
-// whether both tolerate the same taints.
+// SameDevices tells whether the same devices match both alternatives, whether
+// both tolerate the same taints, consume the same and derive the same attributes.
 func (a *Alternative) SameDevices(other *Alternative) bool {
 	return slices.EqualFunc(a.Selectors, other.Selectors, func(x, y Selector) bool { return x.Expression == y.Expression }) &&
-		slices.EqualFunc(a.Tolerations, other.Tolerations, sameToleration)
+		slices.EqualFunc(a.Tolerations, other.Tolerations, sameToleration) &&
+		slices.Equal(a.Derived, other.Derived) &&
+		maps.EqualFunc(requested(a.Capacity), requested(other.Capacity), func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+}
+
+func requested(capacity *resourceapi.CapacityRequirements) map[resourceapi.QualifiedName]resource.Quantity {
+	if capacity == nil {
+		return nil
+	}
+	return capacity.Requests
 }
 
 // sameToleration ignores tolerationSeconds, which matters to eviction only.

@@ -3,6 +3,8 @@ package problem
 import (
 	"fmt"
 
+	resourceapi "k8s.io/api/resource/v1"
+
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 )
 
@@ -13,12 +15,15 @@ type Cause int
 // written: waiting for devices does not help, changing the object does.
 const (
 	ClassUnavailable Cause = iota
-	UnsupportedFeature
+	// FeatureDisabled: the feature gate is off in this scheduler. The API server
+	// has it on, or had it on when the claim was written.
+	FeatureDisabled
 	UnknownRequestType
 	UnknownAllocationMode
 	UnknownSelector
 	UnknownConstraint
 	BadExpression
+	BadDerivation
 	BadCount
 	TooManyDevices
 )
@@ -29,12 +34,13 @@ type RefusedError struct {
 	// Claim is the claim's name; Request is "main" or "main/sub", or empty
 	// when the claim as a whole is meant.
 	Claim, Request string
-	Feature        device.Feature // UnsupportedFeature
-	Class          string         // ClassUnavailable; the selector's class, if any
-	Mode           string         // UnknownAllocationMode
-	Number         int            // selector or constraint, from 1
-	Count          int            // BadCount, TooManyDevices
-	Err            error          // ClassUnavailable, BadExpression
+	Feature        device.Feature                 // FeatureDisabled
+	Attribute      resourceapi.FullyQualifiedName // BadDerivation
+	Class          string                         // ClassUnavailable; the selector's class, if any
+	Mode           string                         // UnknownAllocationMode
+	Number         int                            // selector or constraint, from 1
+	Count          int                            // BadCount, TooManyDevices
+	Err            error                          // ClassUnavailable, BadExpression, BadDerivation
 }
 
 // Unwrap returns the underlying error, if any.

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"maps"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 )
@@ -82,6 +84,18 @@ func (w signer) alternative(a *Alternative) {
 	w.number(len(a.Tolerations))
 	for i := range a.Tolerations {
 		w.toleration(&a.Tolerations[i])
+	}
+	amounts := requested(a.Capacity)
+	w.number(len(amounts))
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		amount := amounts[name]
+		w.text(string(name))
+		w.text(amount.String())
+	}
+	w.number(len(a.Derived))
+	for i := range a.Derived {
+		w.text(string(a.Derived[i].Name))
+		w.text(a.Derived[i].Derivation.Text())
 	}
 }
 

@@ -22,10 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/objective"
@@ -157,10 +159,17 @@ func (c *scenario) class(name string) (*resourceapi.DeviceClass, error) {
 	return nil, fmt.Errorf("no class %s", name)
 }
 
+// features is everything that is supported, and the one feature that is refused.
+var features = func() device.Features {
+	features := device.AllFeatures()
+	features.NodeAllocatableResources = true
+	return features
+}()
+
 // decide words what happens on each node.
 func (c *scenario) decide(t *testing.T) string {
 	t.Helper()
-	devices, holders := inventory.New(), ledger.New()
+	devices, holders := inventory.New(features), ledger.New()
 	for _, rule := range c.rules {
 		devices.SetTaintRule(rule)
 	}
@@ -170,7 +179,10 @@ func (c *scenario) decide(t *testing.T) string {
 	for _, claim := range c.held {
 		holders.Observe(claim)
 	}
-	p, err := problem.Build(c.pending, c.class, selector.NewCompiler(cel.Features{EnableConsumableCapacity: true}))
+	p, err := problem.Build(c.pending, problem.Source{
+		Classes: c.class, Features: features,
+		Compiler: selector.NewCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
+	})
 	var refused *problem.RefusedError
 	if errors.As(err, &refused) {
 		return "pod: " + reason.Refused(refused) + "\n"
@@ -181,7 +193,8 @@ func (c *scenario) decide(t *testing.T) string {
 	var text strings.Builder
 	solutions := make([]*allocator.Solution, len(c.nodes))
 	for i, node := range c.nodes {
-		offer := allocator.Node{View: devices.Snapshot().Node(node), Usage: holders.Snapshot()}
+		snapshot := devices.Snapshot()
+		offer := allocator.Node{View: snapshot.Node(node), Usage: holders.Snapshot(snapshot)}
 		solution, err := allocator.Solve(context.Background(), p, offer, allocator.Options{Objective: objective.BestFit{}, StepBudget: 1000})
 		var rejection *allocator.Rejection
 		switch {
@@ -203,7 +216,7 @@ func (c *scenario) decide(t *testing.T) string {
 
 func (c *scenario) allocation(t *testing.T, text *strings.Builder, p *problem.Problem, solution *allocator.Solution, node string) {
 	t.Helper()
-	allocations, err := result.Build(p, solution, node)
+	allocations, err := result.Build(p, solution, node, uuid.NewUUID)
 	if err != nil {
 		t.Fatal(err)
 	}

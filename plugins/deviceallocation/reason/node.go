@@ -1,12 +1,14 @@
 package reason
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
@@ -63,6 +65,14 @@ func detail(p *problem.Problem, r *allocator.Rejection) string {
 		return noMatch(p, r)
 	case allocator.Refused:
 		return fmt.Sprintf("matching devices need %s, which this scheduler does not support", r.Tally.Feature)
+	case allocator.NodeOperations:
+		return "matching devices need a node that declares the feature DRAOptionalNodeOperations"
+	case allocator.Misfit:
+		return misfit(r)
+	case allocator.Exhausted:
+		return "capacity or counters of all matching devices used up"
+	case allocator.Incompatible:
+		return "compatibility groups of devices in use exclude all matching devices"
 	case allocator.InUse:
 		return "all matching devices in use"
 	case allocator.Tainted:
@@ -85,6 +95,13 @@ func detail(p *problem.Problem, r *allocator.Rejection) string {
 	default:
 		return "cannot be satisfied"
 	}
+}
+
+func misfit(r *allocator.Rejection) string {
+	if r.Tally.MissingCapacity == "" {
+		return fmt.Sprintf("the requested capacity makes no sense for matching devices (%s)", firstLine(r.Tally.Err))
+	}
+	return fmt.Sprintf("no matching device offers the requested capacity %s", r.Tally.MissingCapacity)
 }
 
 // noMatch names the selector that turned the last devices away. A selector
@@ -113,18 +130,36 @@ func Failure(p *problem.Problem, r *allocator.Rejection) string {
 	if r.Tally.Failed == nil || r.Alternative < 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%sa selector fails for device %s: %s", subject(p, r.Alternative), r.Tally.Failed.ID, firstLine(r.Tally.Err))
+	text := fails(p, r.Alternative, r.Tally.FailedPart, r.Tally.Failed, r.Tally.Err)
 	if strings.Contains(text, "no such key") {
 		text += " (guard optional attributes with has() or .?)"
 	}
 	return text
 }
 
-// SelectorError words the failure of a selector that ends the attempt.
-func SelectorError(p *problem.Problem, e *allocator.SelectorError) string {
-	alternative := p.Alternatives[e.Alternative]
-	return fmt.Sprintf("%s%s fails for device %s: %s", subject(p, e.Alternative),
-		selectorName(alternative.Selectors[e.Selector]), e.Device.ID, firstLine(e.Err))
+// Failed words the error about a device that ends the attempt. It is empty for
+// any other error.
+func Failed(p *problem.Problem, err error) string {
+	var (
+		selector   *allocator.SelectorError
+		derivation *allocator.DerivationError
+		capacity   *allocator.CapacityError
+	)
+	switch {
+	case errors.As(err, &selector):
+		name := selectorName(p.Alternatives[selector.Alternative].Selectors[selector.Selector])
+		return fails(p, selector.Alternative, name, selector.Device, selector.Err)
+	case errors.As(err, &derivation):
+		return fails(p, derivation.Alternative, fmt.Sprintf("derived attribute %s", derivation.Attribute), derivation.Device, derivation.Err)
+	case errors.As(err, &capacity):
+		return fails(p, capacity.Alternative, "the requested capacity", capacity.Device, capacity.Err)
+	default:
+		return ""
+	}
+}
+
+func fails(p *problem.Problem, alternative int, what string, d *device.Device, err error) string {
+	return fmt.Sprintf("%s%s fails for device %s: %s", subject(p, alternative), what, d.ID, firstLine(err))
 }
 
 // firstLine keeps compilers' drawings out of conditions.

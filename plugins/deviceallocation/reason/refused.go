@@ -21,8 +21,8 @@ func refusal(e *problem.RefusedError) string {
 	switch e.Cause {
 	case problem.ClassUnavailable:
 		return fmt.Sprintf("device class %s does not exist", e.Class)
-	case problem.UnsupportedFeature:
-		return fmt.Sprintf("needs %s, which this scheduler does not support", e.Feature)
+	case problem.FeatureDisabled:
+		return fmt.Sprintf("needs %s, for which the feature gate of this scheduler is off", e.Feature)
 	case problem.UnknownRequestType:
 		return "has a type that this scheduler does not know"
 	case problem.UnknownAllocationMode:
@@ -33,6 +33,8 @@ func refusal(e *problem.RefusedError) string {
 		return fmt.Sprintf("constraint %d has a type that this scheduler does not know", e.Number)
 	case problem.BadExpression:
 		return fmt.Sprintf("%s does not compile: %s", place(e), firstLine(e.Err))
+	case problem.BadDerivation:
+		return fmt.Sprintf("the expression of derived attribute %s does not compile: %s", e.Attribute, firstLine(e.Err))
 	case problem.BadCount:
 		return fmt.Sprintf("count %d is not positive", e.Count)
 	case problem.TooManyDevices:

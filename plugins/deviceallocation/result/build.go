@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/capacity"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
@@ -32,7 +34,10 @@ func (e *TooManyConfigsError) Error() string {
 // the named node satisfies. The results share nothing with their sources that
 // a caller could change by accident, except opaque parameters, which are
 // read-only everywhere.
-func Build(p *problem.Problem, s *allocator.Solution, nodeName string) ([]resourceapi.AllocationResult, error) {
+//
+// newShareID makes a different ID with each call, for the devices that are
+// shared; the API wants UUIDs.
+func Build(p *problem.Problem, s *allocator.Solution, nodeName string, newShareID func() types.UID) ([]resourceapi.AllocationResult, error) {
 	results := make([]resourceapi.AllocationResult, len(p.Claims))
 	ranks := s.Ranks
 	for c := range p.Claims {
@@ -50,9 +55,13 @@ func Build(p *problem.Problem, s *allocator.Solution, nodeName string) ([]resour
 		if err != nil {
 			return nil, fmt.Errorf("build allocation of claim %s: %w", claim.Object.Name, err)
 		}
+		devices, err := devices(p, s.Claims[c], newShareID)
+		if err != nil {
+			return nil, fmt.Errorf("build allocation of claim %s: %w", claim.Object.Name, err)
+		}
 		results[c] = resourceapi.AllocationResult{
 			Devices: resourceapi.DeviceAllocationResult{
-				Results: devices(p, s.Claims[c]),
+				Results: devices,
 				Config:  configs,
 			},
 			NodeSelector: selector,
@@ -61,10 +70,10 @@ func Build(p *problem.Problem, s *allocator.Solution, nodeName string) ([]resour
 	return results, nil
 }
 
-func devices(p *problem.Problem, picks []allocator.Pick) []resourceapi.DeviceRequestAllocationResult {
+func devices(p *problem.Problem, picks []allocator.Pick, newShareID func() types.UID) ([]resourceapi.DeviceRequestAllocationResult, error) {
 	results := make([]resourceapi.DeviceRequestAllocationResult, len(picks))
 	for i, pick := range picks {
-		alternative := p.Alternatives[pick.Alternative]
+		alternative, spec := p.Alternatives[pick.Alternative], pick.Device.Spec
 		results[i] = resourceapi.DeviceRequestAllocationResult{
 			Request: alternative.Name,
 			Driver:  pick.Device.ID.Driver.Value(),
@@ -72,11 +81,27 @@ func devices(p *problem.Problem, picks []allocator.Pick) []resourceapi.DeviceReq
 			Device:  pick.Device.ID.Device.Value(),
 			// Eviction decides by the tolerations in the result, not by those in
 			// the request.
-			Tolerations: slices.Clone(alternative.Tolerations),
+			Tolerations:        slices.Clone(alternative.Tolerations),
+			SkipNodeOperations: slices.Clone(pick.Device.SkipNodeOperations),
 		}
 		if alternative.Admin {
 			results[i].AdminAccess = ptr.To(true)
 		}
+		if p.Features.BindingConditions {
+			results[i].BindingConditions = slices.Clone(spec.BindingConditions)
+			results[i].BindingFailureConditions = slices.Clone(spec.BindingFailureConditions)
+		}
+		if !pick.Device.AllowMultiple {
+			continue
+		}
+		consumed, err := capacity.Demand(spec, alternative.Capacity, p.Features.FractionalCapacityRange)
+		if err != nil {
+			return nil, fmt.Errorf("share of device %s: %w", pick.Device.ID, err)
+		}
+		results[i].ShareID = ptr.To(newShareID())
+		if len(consumed) > 0 {
+			results[i].ConsumedCapacity = consumed
+		}
 	}
-	return results
+	return results, nil
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/ptr"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
@@ -29,7 +31,7 @@ const (
 func allocate(t *testing.T, classes []*builders.ClassBuilder, slices []*builders.SliceBuilder, claims ...*builders.ClaimBuilder) ([]resourceapi.AllocationResult, error) {
 	t.Helper()
 	p, solution := solve(t, classes, slices, claims...)
-	return result.Build(p, solution, nodeName)
+	return result.Build(p, solution, nodeName, uuid.NewUUID)
 }
 
 // solve allocates on a node with labels zone=a and rack=7.
@@ -39,23 +41,25 @@ func solve(t *testing.T, classes []*builders.ClassBuilder, slices []*builders.Sl
 	for _, claim := range claims {
 		objects = append(objects, claim.Obj())
 	}
-	p, err := problem.Build(objects, func(name string) (*resourceapi.DeviceClass, error) {
+	getter := func(name string) (*resourceapi.DeviceClass, error) {
 		for _, class := range classes {
 			if class.Obj().Name == name {
 				return class.Obj(), nil
 			}
 		}
 		return nil, fmt.Errorf("class %s not found", name)
-	}, selector.NewCompiler(cel.Features{}))
+	}
+	p, err := problem.Build(objects, problem.Source{Classes: getter, Compiler: selector.NewCompiler(cel.Features{}), Features: device.AllFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pools := inventory.New()
+	pools := inventory.New(device.AllFeatures())
 	for _, slice := range slices {
 		pools.SetSlice(slice.Obj())
 	}
-	view := pools.Snapshot().Node(builders.Node(nodeName, "zone", "a", "rack", "7"))
-	solution, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: ledger.New().Snapshot()}, allocator.Options{})
+	snapshot := pools.Snapshot()
+	view := snapshot.Node(builders.Node(nodeName, "zone", "a", "rack", "7"))
+	solution, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: ledger.New().Snapshot(snapshot), SkipsNodeOperations: true}, allocator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +99,41 @@ func TestDevices(t *testing.T) {
 		if diff := cmp.Diff(want[i], got[i].Devices.Results); diff != "" {
 			t.Errorf("claim %d (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// TestConditionsAndOperations: what is waited for, and what kubelet leaves out,
+// is copied from device and slice. The results share nothing with these.
+func TestConditionsAndOperations(t *testing.T) {
+	device := builders.Device("gpu").Conditions([]string{"attached", "ready"}, []string{"broken"})
+	classes := []*builders.ClassBuilder{builders.Class("gpu")}
+	claim := builders.Claim("claim", builders.Request("r", "gpu"))
+	for name, slice := range map[string]*builders.SliceBuilder{
+		"with kubelet":    builders.Slice(driver, "pool").OnNode(nodeName).Devices(device),
+		"without kubelet": builders.Slice(driver, "pool").OnNode(nodeName).Devices(device).SkipNodeOperations(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, solution := solve(t, classes, []*builders.SliceBuilder{slice}, claim)
+			for range 2 {
+				got, err := result.Build(p, solution, nodeName, uuid.NewUUID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := []resourceapi.DeviceRequestAllocationResult{{
+					Request: "r", Driver: driver, Pool: "pool", Device: "gpu",
+					BindingConditions: []string{"attached", "ready"}, BindingFailureConditions: []string{"broken"},
+					SkipNodeOperations: slice.Obj().Spec.SkipNodeOperations,
+				}}
+				if diff := cmp.Diff(want, got[0].Devices.Results); diff != "" {
+					t.Fatalf("results (-want +got):\n%s", diff)
+				}
+				r := &got[0].Devices.Results[0]
+				r.BindingConditions[0], r.BindingFailureConditions[0] = "changed", "changed"
+				if len(r.SkipNodeOperations) > 0 {
+					r.SkipNodeOperations[0] = "changed"
+				}
+			}
+		})
 	}
 }
 
@@ -241,18 +280,18 @@ func TestResultsShareNothing(t *testing.T) {
 	class := builders.Class("gpu").Config(driver, `"class 1"`).Config(driver, `"class 2"`)
 	claim := builders.Claim("c", builders.Request("a", "gpu").Tolerate("x"), builders.Request("b", "other")).Config(driver, `"claim"`, "a")
 	p, solution := solve(t, []*builders.ClassBuilder{class, builders.Class("other")}, local(2), claim)
-	before, err := result.Build(p, solution, nodeName)
+	before, err := result.Build(p, solution, nodeName, uuid.NewUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoiled, _ := result.Build(p, solution, nodeName)
+	spoiled, _ := result.Build(p, solution, nodeName, uuid.NewUUID)
 	spoiled[0].Devices.Results[0].Tolerations[0].Key = "changed"
 	spoiled[0].Devices.Config[0].Requests[0] = "changed"
 	spoiled[0].Devices.Config[2].Requests[0] = "changed"
 	if diff := cmp.Diff(before[0].Devices.Config[1], spoiled[0].Devices.Config[1]); diff != "" {
 		t.Errorf("a change of one configuration has changed another (-before +after):\n%s", diff)
 	}
-	again, _ := result.Build(p, solution, nodeName)
+	again, _ := result.Build(p, solution, nodeName, uuid.NewUUID)
 	if diff := cmp.Diff(before, again); diff != "" {
 		t.Errorf("a change of the result has changed its source (-before +after):\n%s", diff)
 	}

@@ -9,21 +9,51 @@ import (
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 )
 
-// Expression is a compiled CEL expression together with the verdicts known for
-// it. It is safe for concurrent use.
-type Expression struct {
+// source is a compiled CEL expression, whatever it is for.
+type source struct {
 	text    string
 	err     error
 	program cel.CompilationResult
 	reads   reads
-	memo    memo
 }
 
 // Text returns the source of the expression.
-func (e *Expression) Text() string { return e.text }
+func (s *source) Text() string { return s.text }
 
 // Err says why the expression does not compile; it is nil for a usable one.
-func (e *Expression) Err() error { return e.err }
+func (s *source) Err() error { return s.err }
+
+// usable returns an error if the expression cannot be evaluated for a device.
+func (s *source) usable(d *device.Device) error {
+	if s.err != nil {
+		return s.err
+	}
+	return d.Malformed
+}
+
+func input(d *device.Device) cel.Device {
+	return cel.Device{
+		Driver:                   d.ID.Driver.Value(),
+		AllowMultipleAllocations: d.Spec.AllowMultipleAllocations,
+		Attributes:               d.Spec.Attributes,
+		Capacity:                 d.Spec.Capacity,
+	}
+}
+
+// keySize is the room for a key on the stack.
+const keySize = 256
+
+// Expression is a compiled selector together with the verdicts known for it.
+// It is safe for concurrent use.
+type Expression struct {
+	source
+	memo memo[verdict]
+}
+
+type verdict struct {
+	matches bool
+	err     error
+}
 
 // Matches evaluates the expression for a device, or remembers the verdict of
 // an earlier device that looked the same to it.
@@ -33,31 +63,18 @@ func (e *Expression) Err() error { return e.err }
 // cost limit exceeded), or ctx ended; in the last case, and only then,
 // errors.Is(err, context.Cause(ctx)) holds and nothing is remembered.
 func (e *Expression) Matches(ctx context.Context, d *device.Device) (bool, error) {
-	if e.err != nil {
-		return false, e.err
+	if err := e.usable(d); err != nil {
+		return false, err
 	}
-	if d.Malformed != nil {
-		return false, d.Malformed
-	}
-	var buffer [256]byte
+	var buffer [keySize]byte
 	key := e.reads.appendKey(buffer[:0], d)
 	if known, ok := e.memo.get(key); ok {
 		return known.matches, known.err
 	}
-	matches, err := e.evaluate(ctx, d)
+	matches, _, err := e.program.DeviceMatches(ctx, input(d))
 	if err != nil && ctx.Err() != nil {
 		return false, fmt.Errorf("evaluate selector for device %s: %w", d.ID, context.Cause(ctx))
 	}
 	e.memo.put(key, verdict{matches: matches, err: err})
-	return matches, err
-}
-
-func (e *Expression) evaluate(ctx context.Context, d *device.Device) (bool, error) {
-	matches, _, err := e.program.DeviceMatches(ctx, cel.Device{
-		Driver:                   d.ID.Driver.Value(),
-		AllowMultipleAllocations: d.Spec.AllowMultipleAllocations,
-		Attributes:               d.Spec.Attributes,
-		Capacity:                 d.Spec.Capacity,
-	})
 	return matches, err
 }

@@ -19,7 +19,7 @@ const driver = "gpu.example.com"
 var features = cel.Features{EnableConsumableCapacity: true}
 
 func deviceOf(driver string, d *builders.DeviceBuilder) *device.Device {
-	return device.New(builders.Slice(driver, "pool").Devices(d).Obj(), 0, nil)
+	return device.New(builders.Slice(driver, "pool").Devices(d).Obj(), 0, nil, device.AllFeatures())
 }
 
 // a100 has attributes in bare and in full notation.

@@ -14,33 +14,28 @@ const (
 	maxVerdictsPerShard = 4096
 )
 
-type verdict struct {
-	matches bool
-	err     error
-}
-
-type memo struct {
+type memo[V any] struct {
 	seed   maphash.Seed
-	shards [memoShards]memoShard
+	shards [memoShards]memoShard[V]
 }
 
-type memoShard struct {
+type memoShard[V any] struct {
 	mutex    sync.RWMutex
-	verdicts map[string]verdict
+	verdicts map[string]V
 }
 
-func (m *memo) init() {
+func (m *memo[V]) init() {
 	m.seed = maphash.MakeSeed()
 	for i := range m.shards {
-		m.shards[i].verdicts = make(map[string]verdict)
+		m.shards[i].verdicts = make(map[string]V)
 	}
 }
 
-func (m *memo) shard(key []byte) *memoShard {
+func (m *memo[V]) shard(key []byte) *memoShard[V] {
 	return &m.shards[maphash.Bytes(m.seed, key)%memoShards]
 }
 
-func (m *memo) get(key []byte) (verdict, bool) {
+func (m *memo[V]) get(key []byte) (V, bool) {
 	shard := m.shard(key)
 	shard.mutex.RLock()
 	defer shard.mutex.RUnlock()
@@ -48,7 +43,7 @@ func (m *memo) get(key []byte) (verdict, bool) {
 	return known, ok
 }
 
-func (m *memo) put(key []byte, v verdict) {
+func (m *memo[V]) put(key []byte, v V) {
 	shard := m.shard(key)
 	shard.mutex.Lock()
 	defer shard.mutex.Unlock()
