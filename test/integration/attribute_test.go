@@ -39,6 +39,7 @@ func TestListAttributes(t *testing.T) {
 	e.Waits("second", unfit(1, "1 no value of attribute "+numaNode+" is common to enough free devices (matchAttribute)"))
 
 	// Lists are different if they have nothing in common.
+	e.DeletePod("second")
 	e.DeletePod("first")
 	wants(e, builders.Claim("apart", builders.Request("g", e.In("gpu")).Count(2), builders.Request("n", e.In("nic"))).DistinctAttribute(numaNode))
 	e.Runs("apart", "a")
