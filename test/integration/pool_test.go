@@ -118,10 +118,11 @@ func TestDuplicateDevice(t *testing.T) {
 	invalid := func(node string) string {
 		return `request "r": pool ` + e.Driver + "/" + node + ` invalid (duplicate device name)`
 	}
-	e.Waits("next", "0/3 nodes are available: 1 "+invalid("a")+`, 1 node(s) didn't satisfy plugin(s) [DeviceAllocation], `+
-		`1 request "r": all matching devices in use. nodes without matching devices: 1 request "r": no devices on the node, `+noPreemption(3))
+	e.Waits("next", "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [DeviceAllocation], "+
+		`1 request "r": all matching devices in use, 1 `+invalid("a")+
+		`. nodes without matching devices: 1 request "r": no devices on the node, `+noPreemption(3))
 	duplicated(e, "c")
-	e.Waits("next", unfit(3, "1 "+invalid("a")+", 1 "+invalid("c")+`, 1 request "r": all matching devices in use`))
+	e.Waits("next", unfit(3, `1 request "r": all matching devices in use, 1 `+invalid("a")+", 1 "+invalid("c")))
 	// It is put right.
 	e.UpdateSlice(e.In("c-two"), func(s *resourceapi.ResourceSlice) { s.Spec.Devices[0].Name = "gpu-1" })
 	e.Runs("next", "c")
