@@ -95,6 +95,9 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 		bindingTimeout: decoded.BindingTimeout.Duration,
 		gates:          plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate),
 	}
+	if !pl.gates.EnableDRASchedulerFilterTimeout {
+		pl.filterTimeout = 0
+	}
 	registerMetrics()
 	pl.configure(decoded)
 	pl.nodes = newCandidates(pl.options.FailOnSelectorError)
