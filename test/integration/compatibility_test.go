@@ -57,6 +57,7 @@ func TestCompatibilityGroups(t *testing.T) {
 // A scheduler that does not know the groups must not use such devices at all.
 func TestCompatibilityGroupsWithoutTheGate(t *testing.T) {
 	e := env(t)
+	e.ReplaceScheduler("groups", harness.SchedulerOptions{FeatureGates: map[string]bool{"DRADeviceCompatibilityGroups": false}})
 	e.Nodes("a", "b")
 	e.Create(class(e, "gpu").Obj())
 	halves(e, "a", []string{"mig"}, []string{"vgpu"})

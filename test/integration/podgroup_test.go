@@ -73,21 +73,60 @@ func TestPodGroupClaim(t *testing.T) {
 	e.OnlyClaims()
 }
 
-// The pods of a gang share a claim that the group does not know: it is reserved
-// for each of them.
+// The pods of a group share a claim that the group does not know: it is reserved
+// for each of them, whether they must run together or not.
 func TestPodGroupSharedClaim(t *testing.T) {
+	basic := podGroup("group", 0)
+	basic.Spec.SchedulingPolicy = schedulingapi.PodGroupSchedulingPolicy{Basic: &schedulingapi.BasicSchedulingPolicy{}}
+	for name, tc := range map[string]struct {
+		group *schedulingapi.PodGroup
+		pods  int
+	}{
+		"2 pods that must all run":   {podGroup("group", 2), 2},
+		"20 pods that must all run":  {podGroup("group", 20), 20},
+		"5 pods of which 2 must run": {podGroup("group", 2), 5},
+		"2 pods that may run alone":  {basic.DeepCopy(), 2},
+		"20 pods that may run alone": {basic.DeepCopy(), 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := env(t)
+			e.Nodes("a")
+			e.Create(class(e, "gpu").Obj(), gpus(e, "a", 1).Obj(),
+				builders.Claim("shared", builders.Request("r", e.In("gpu"))).Obj(), tc.group)
+			for i := range tc.pods {
+				e.Create(member(builders.Pod(fmt.Sprint("pod-", i)).Claim("shared"), "group"))
+			}
+			for i := range tc.pods {
+				e.Runs(fmt.Sprint("pod-", i), "a")
+			}
+			if n := len(e.Claim("shared").Status.ReservedFor); n != tc.pods {
+				t.Errorf("the claim has %d consumers, want %d", n, tc.pods)
+			}
+		})
+	}
+}
+
+// Pods of a gang that share a device of one node cannot run on two nodes: none
+// of them does, and the device stays free for others.
+func TestPodGroupOnDifferentNodes(t *testing.T) {
 	e := env(t)
-	e.Nodes("a")
+	e.Nodes("a", "b")
 	e.Create(class(e, "gpu").Obj(), gpus(e, "a", 1).Obj(),
-		builders.Claim("shared", builders.Request("r", e.In("gpu"))).Obj(), podGroup("gang", 20))
-	for i := range 20 {
-		e.Create(member(builders.Pod(fmt.Sprint("pod-", i)).Claim("shared"), "gang"))
+		builders.Claim("shared", builders.Request("r", e.In("gpu"))).Obj(), podGroup("gang", 2))
+	for i, node := range []string{"a", "b"} {
+		pod := member(builders.Pod(fmt.Sprint("pod-", i)).Claim("shared"), "gang")
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: e.OnNode(node)}}
+		e.Create(pod)
 	}
-	for i := range 20 {
-		e.Runs(fmt.Sprint("pod-", i), "a")
+	for i := range 2 {
+		e.Decided(fmt.Sprint("pod-", i))
 	}
-	if n := len(e.Claim("shared").Status.ReservedFor); n != 20 {
-		t.Errorf("the claim has %d consumers, want 20", n)
+	e.Create(builders.Claim("other", builders.Request("r", e.In("gpu"))).Obj(), builders.Pod("single").Claim("other").Obj())
+	e.Runs("single", "a")
+	for i := range 2 {
+		if node := e.Pod(fmt.Sprint("pod-", i)).Spec.NodeName; node != "" {
+			t.Errorf("pod-%d runs on %s, although the other one cannot run", i, node)
+		}
 	}
 }
 
