@@ -3,8 +3,8 @@
 //
 // It decides nothing beyond the meaning of a single published device: which
 // attribute a fully qualified name refers to, whether two attribute values are
-// equal, which taints forbid a new allocation, and which features of a device
-// this version cannot handle. It never does I/O and never looks at more than
+// equal, which taints forbid a new allocation, and for which feature a device is
+// refused while its gate is off. It never does I/O and never looks at more than
 // one device at a time.
 //
 // All other rooms of the core build on it. A *Device is immutable once it has

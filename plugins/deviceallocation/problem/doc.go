@@ -1,5 +1,5 @@
 // Package problem turns the claims of a pod, the classes that they name and
-// the features that this version has into one canonical Problem.
+// the feature gates that are on into one canonical Problem.
 //
 // It decides what is asked for: which alternatives a request has, which
 // selectors a device must match, which constraints cover which alternative,

@@ -1,5 +1,5 @@
 // Package selector answers whether a device matches a CEL expression of a
-// DeviceClass or a request.
+// DeviceClass or a request, and what attribute an expression derives from it.
 //
 // It compiles each expression once, in the environment of
 // k8s.io/dynamic-resource-allocation/cel (same language, same cost limits as
