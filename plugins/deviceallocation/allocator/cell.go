@@ -103,7 +103,7 @@ func (f *field) findCells() {
 func (f *field) positions(c *cell) map[int]int {
 	own := make(map[int]bool)
 	for _, d := range c.members {
-		if o := &f.offers[d]; o.own >= 0 {
+		if o := f.offers[d]; o.own >= 0 {
 			own[o.own] = true
 		}
 	}
@@ -124,7 +124,7 @@ func (f *field) positions(c *cell) map[int]int {
 
 // typeOf encodes the place that a device has in its cell.
 func (f *field) typeOf(d int, position map[int]int) []byte {
-	o := &f.offers[d]
+	o := f.offers[d]
 	key := binary.AppendUvarint(nil, uint64(f.groupOf[d]))
 	key = append(key, flag(o.shareable), flag(o.charged))
 	if o.exact != nil {

@@ -17,7 +17,7 @@ type kindDraw struct {
 // share. The last kind of all is for all counters together: where a driver has a
 // counter for each slot of a GPU, no single one of them is needed.
 func (f *field) kindDraws(d int) [][]kindDraw {
-	o := &f.offers[d]
+	o := f.offers[d]
 	draws := make([][]kindDraw, len(f.problem.Alternatives))
 	for a, alternative := range f.problem.Alternatives {
 		if f.takesNothing(alternative) {

@@ -105,23 +105,32 @@ type poolSurvey struct {
 	overdrawn bool
 }
 
-func (s *surveyor) demands(g *group, d *device.Device) (demands, error) {
-	result := demands{misfit: make([]bool, len(s.problem.Alternatives))}
-	amounts := make([]capacity.Amounts, len(s.problem.Alternatives))
+// demands works out what the alternatives demand of a device. The result is
+// valid until the next call.
+func (s *surveyor) demands(g *group, d *device.Device) demands {
+	result := demands{misfit: s.misfit}
+	clear(s.misfit)
+	// Offers keep the amounts.
+	var amounts []capacity.Amounts
+	if d.AllowMultiple {
+		amounts = make([]capacity.Amounts, len(s.problem.Alternatives))
+	}
 	for i, alternative := range s.problem.Alternatives {
 		if !g.matches[i] || !s.asksForCapacity(alternative, d) {
 			continue
 		}
-		var err error
-		amounts[i], err = capacity.Demand(d.Spec, alternative.Capacity, s.problem.Features.FractionalCapacityRange)
+		amount, err := capacity.Demand(d.Spec, alternative.Capacity, s.problem.Features.FractionalCapacityRange)
 		if err != nil {
 			s.unfit(g, alternative, d, &result, err)
+		}
+		if d.AllowMultiple {
+			amounts[i] = amount
 		}
 	}
 	if d.Unsupported == "" {
 		result.offer = s.offer(d, amounts)
 	}
-	return result, nil
+	return result
 }
 
 // asksForCapacity tells whether the capacities of the device matter to the
@@ -162,6 +171,9 @@ func (s *surveyor) unfit(g *group, alternative *problem.Alternative, d *device.D
 
 // offer works out what a device draws on; nil if on nothing.
 func (s *surveyor) offer(d *device.Device, amounts []capacity.Amounts) *offer {
+	if !d.AllowMultiple && len(d.Spec.ConsumesCounters) == 0 {
+		return nil
+	}
 	o := &offer{shareable: d.AllowMultiple, own: -1}
 	if counters := s.pool.Counters; counters != nil {
 		s.addCounters(o, counters, d)
@@ -275,11 +287,15 @@ func (s *stocks) add(kind string, left, total int64) {
 	s.left, s.total, s.kinds = append(s.left, left), append(s.total, total), append(s.kinds, number)
 }
 
+// nothing is the offer of devices that draw on nothing. It is never changed.
+var nothing = &offer{own: -1, cell: -1}
+
 // addOffer keeps the offer of the device that was added last.
 func (f *field) addOffer(o *offer) {
 	if o == nil {
-		o = &offer{own: -1}
+		o = nothing
+	} else {
+		o.cell = -1
 	}
-	o.cell = -1
-	f.offers = append(f.offers, *o)
+	f.offers = append(f.offers, o)
 }

@@ -55,7 +55,7 @@ func (s *search) appendStates(key []byte, devices []int) []byte {
 
 // appendState adds what has happened to a device during the search.
 func (s *search) appendState(key []byte, d int) []byte {
-	o := &s.offers[d]
+	o := s.offers[d]
 	key = append(key, flag(s.shares[d] > 0))
 	key = binary.AppendUvarint(key, s.taken[d].low)
 	for _, claim := range s.taken[d].high {
@@ -103,7 +103,7 @@ func (s *search) equal(x, y int) bool {
 // cell: it cannot have a second one of that device, which no residue tells.
 func (s *search) sharesWithin(c int) bool {
 	for _, p := range s.picks[s.serving] {
-		if o := &s.offers[p.device]; o.shareable && o.cell == c {
+		if o := s.offers[p.device]; o.shareable && o.cell == c {
 			return true
 		}
 	}

@@ -85,8 +85,6 @@ func newSearch(ctx context.Context, f *field) *search {
 		perClaim: make([]int, len(f.problem.Claims)),
 		states:   make([]constraintState, len(f.constraints)),
 		remember: f.remembering(),
-
-		exactTaken: make(map[int][]int),
 	}
 	for g := range f.groups {
 		s.free[g] = len(f.groups[g].members)

@@ -22,7 +22,7 @@ type field struct {
 	devices []*device.Device
 	// groupOf has the group of each device, offers what it draws on.
 	groupOf []int
-	offers  []offer
+	offers  []*offer
 	groups  []group
 	stocks  stocks
 	cells   []cell

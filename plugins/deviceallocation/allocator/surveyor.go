@@ -19,13 +19,29 @@ type surveyor struct {
 	node    Node
 	known   map[string]int // group by key
 	numbers map[device.Value]int
-	key     []byte         // scratch space
-	values  []device.Value // scratch space
 	pool    poolSurvey
+	// The rest is scratch space: most devices are like one before, and for those
+	// nothing new is kept.
+	device group
+	misfit []bool
+	key    []byte
+	values []device.Value
 }
 
 func newSurveyor(ctx context.Context, f *field, node Node) *surveyor {
-	return &surveyor{field: f, ctx: ctx, node: node, known: make(map[string]int), numbers: make(map[device.Value]int)}
+	alternatives := len(f.problem.Alternatives)
+	flags := make([]bool, 3*alternatives)
+	return &surveyor{
+		field: f, ctx: ctx, node: node,
+		known: make(map[string]int), numbers: make(map[device.Value]int),
+		device: group{
+			matches: flags[:alternatives:alternatives],
+			usable:  flags[alternatives : 2*alternatives : 2*alternatives],
+			values:  make([][]int, len(f.slots)),
+			cost:    make([]int64, alternatives),
+		},
+		misfit: flags[2*alternatives:],
+	}
 }
 
 // enter starts with the devices of another pool.
@@ -40,7 +56,8 @@ func (s *surveyor) add(d *device.Device) error {
 	}
 	inUse := s.inUse(d)
 	alternatives := s.problem.Alternatives
-	g := group{inUse: inUse, matches: make([]bool, len(alternatives))}
+	g := &s.device
+	g.reset(inUse)
 	matched := false
 	for i, alternative := range alternatives {
 		matches, err := s.matches(alternative, d, inUse)
@@ -53,17 +70,14 @@ func (s *surveyor) add(d *device.Device) error {
 	if !matched {
 		return nil
 	}
-	demands, err := s.demands(&g, d)
-	if err != nil {
+	demands := s.demands(g, d)
+	if err := s.complete(g, d, &demands); err != nil {
 		return err
 	}
-	if err := s.complete(&g, d, &demands); err != nil {
-		return err
-	}
-	index, ok := s.known[string(s.encode(&g, demands.offer != nil && demands.offer.shareable))]
+	index, ok := s.known[string(s.encode(g, demands.offer != nil && demands.offer.shareable))]
 	if !ok {
 		index = len(s.groups)
-		s.groups = append(s.groups, g)
+		s.groups = append(s.groups, g.clone())
 		s.known[string(s.key)] = index
 	}
 	s.groups[index].members = append(s.groups[index].members, len(s.devices))
@@ -71,6 +85,32 @@ func (s *surveyor) add(d *device.Device) error {
 	s.groupOf = append(s.groupOf, index)
 	s.addOffer(demands.offer)
 	return nil
+}
+
+// reset empties the description of a device for the next one.
+func (g *group) reset(inUse bool) {
+	g.inUse = inUse
+	clear(g.matches)
+	clear(g.usable)
+	clear(g.cost)
+	for i := range g.values {
+		g.values[i] = g.values[i][:0]
+	}
+	g.obstacles.kinds, g.obstacles.shown = g.obstacles.kinds[:0], nil
+}
+
+// clone makes a group of the description of its first device.
+func (g *group) clone() group {
+	kept := *g
+	kept.matches, kept.usable = slices.Clone(g.matches), slices.Clone(g.usable)
+	kept.cost, kept.obstacles.kinds = slices.Clone(g.cost), slices.Clone(g.obstacles.kinds)
+	kept.values = make([][]int, len(g.values))
+	for i, values := range g.values {
+		if len(values) > 0 {
+			kept.values[i] = slices.Clone(values)
+		}
+	}
+	return kept
 }
 
 // inUse tells whether nobody but administrators can have the device. One that
@@ -134,14 +174,11 @@ func partOfClaim(err error) string {
 // complete fills in what tells a matching device apart from others.
 func (s *surveyor) complete(g *group, d *device.Device, demands *demands) error {
 	alternatives := s.problem.Alternatives
-	g.values = make([][]int, len(s.slots))
 	for i := range s.slots {
 		if err := s.setValues(i, g, d); err != nil {
 			return err
 		}
 	}
-	g.usable = make([]bool, len(alternatives))
-	g.cost = make([]int64, len(alternatives))
 	for i, alternative := range alternatives {
 		if !g.matches[i] {
 			continue
@@ -214,7 +251,7 @@ func (s *surveyor) usable(alternative *problem.Alternative, g *group, d *device.
 		return false
 	}
 	for i := range s.constraints {
-		if slot := s.constraints[i].slots[alternative.Index]; slot >= 0 && g.values[slot] == nil {
+		if slot := s.constraints[i].slots[alternative.Index]; slot >= 0 && len(g.values[slot]) == 0 {
 			g.obstacles.set(alternative, attributeObstacle, d)
 			return false
 		}

@@ -83,7 +83,7 @@ func (s *search) picked(r, d int) bool {
 
 // fits tells whether enough is left of all that the device draws on.
 func (s *search) fits(alternative *problem.Alternative, d int) bool {
-	o := &s.offers[d]
+	o := s.offers[d]
 	if o.cell < 0 || s.takesNothing(alternative) {
 		return true
 	}
@@ -174,7 +174,7 @@ func (s *search) release(r int) {
 // draw takes from the stocks what the device needs, and returns what undraw
 // needs to know.
 func (s *search) draw(alternative *problem.Alternative, d int) []inventory.Compatibility {
-	o := &s.offers[d]
+	o := s.offers[d]
 	if o.cell < 0 {
 		return nil
 	}
@@ -190,6 +190,9 @@ func (s *search) draw(alternative *problem.Alternative, d int) []inventory.Compa
 		}
 	}
 	if o.exact != nil {
+		if s.exactTaken == nil {
+			s.exactTaken = make(map[int][]int)
+		}
 		s.exactTaken[d] = append(s.exactTaken[d], alternative.Index)
 	}
 	if o.shareable {
@@ -203,7 +206,7 @@ func (s *search) draw(alternative *problem.Alternative, d int) []inventory.Compa
 // undraw runs after the share has been given back, so that the counters are
 // those of a device that nobody shares.
 func (s *search) undraw(alternative *problem.Alternative, p pick) {
-	o := &s.offers[p.device]
+	o := s.offers[p.device]
 	if o.cell < 0 {
 		return
 	}
