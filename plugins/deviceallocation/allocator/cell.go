@@ -147,7 +147,9 @@ func (f *field) typeOf(d int, position map[int]int) []byte {
 	}
 	b := f.stocks.blocks[o.own]
 	for i := range b.n {
+		// With equal amounts left, the totals still decide what part that is.
 		key = binary.AppendVarint(key, f.stocks.left[b.first+i])
+		key = binary.AppendVarint(key, f.stocks.total[b.first+i])
 		key = binary.AppendUvarint(key, uint64(f.stocks.kinds[b.first+i]))
 	}
 	for _, share := range o.shares {

@@ -354,7 +354,7 @@ func (e *exhaustive) freePart(c int, cellOf []int) int64 {
 func TestSolveAgainstExhaustiveSearch(t *testing.T) {
 	seed := fromEnvironment(t, "EXHAUSTIVE_SEED", 1)
 	outcomes := make(map[string]int)
-	for i := range fromEnvironment(t, "EXHAUSTIVE_CASES", 4000) {
+	for i := range fromEnvironment(t, "EXHAUSTIVE_CASES", 1500) {
 		m := newMiniature(seed + i)
 		d := &duel{situation: m.situation()}
 		outcomes[m.compare(t, d, seed+i)]++

@@ -132,7 +132,7 @@ func newMiniature(seed uint64) *miniature {
 // addPool adds GPUs that are copies of one or two patterns. Their pieces are
 // shuffled, so that names tell nothing about GPUs.
 func (g *miniaturist) addPool(pool int) {
-	linked, grouped, shared := g.chance(50), g.chance(35), pickOne(g, 0, 0, 50, 100)
+	linked, grouped, shared := g.chance(50), g.chance(35), pickOne(g, 0, 0, 50, 100, 100)
 	pattern := g.pattern(linked, grouped, shared)
 	var pieces []piece
 	for range pickOne(g, 1, 2, 2, 2, 3) {
@@ -140,7 +140,7 @@ func (g *miniaturist) addPool(pool int) {
 			pattern = g.pattern(linked, grouped, shared)
 		}
 		first := len(g.sets)
-		if g.chance(75) {
+		if g.chance(80 - shared/2) {
 			g.sets = append(g.sets, counterSet{pool, [counters]int64{pickOne[int64](g, 4, 4, 4, 6), 3}})
 		}
 		for _, p := range pattern {
@@ -172,7 +172,7 @@ func (g *miniaturist) pattern(linked, grouped bool, shared int) []piece {
 	for range 1 + g.IntN(4) {
 		p := piece{kind: pickOne(g, "a", "a", "b"), shared: g.chance(shared)}
 		if p.capacity = pickOne[int64](g, 0, 2, 4); p.shared {
-			p.capacity = pickOne[int64](g, 0, 2, 3, 4, 4)
+			p.capacity = pickOne[int64](g, 0, 2, 3, 4, 4, 8)
 		}
 		if linked {
 			p.links = common
@@ -211,8 +211,13 @@ func (g *miniaturist) draw(p *piece, set int, grouped bool) setShare {
 
 // hold lets claims have some of the pieces, mostly within what there is.
 func (g *miniaturist) hold() {
+	evenly := g.chance(25) // as much is left of all that is shared
 	for i := range g.pieces {
 		p := &g.pieces[i]
+		if evenly && p.shared && p.capacity > 2 {
+			p.portions = []int64{p.capacity - 2}
+			continue
+		}
 		if !g.chance(12) {
 			continue
 		}
