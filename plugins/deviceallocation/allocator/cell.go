@@ -36,9 +36,9 @@ func (f *field) divide() {
 	f.findCells()
 	types := make([][]byte, len(f.devices)) // by device, nil outside of cells
 	for c := range f.cells {
-		position := f.positions(&f.cells[c])
+		at := f.positions(&f.cells[c])
 		for _, d := range f.cells[c].members {
-			types[d] = f.typeOf(d, position)
+			types[d] = f.typeOf(d, at)
 		}
 		slices.SortFunc(f.cells[c].members, func(x, y int) int {
 			return cmp.Or(bytes.Compare(types[x], types[y]), x-y)
@@ -98,16 +98,19 @@ func (f *field) findCells() {
 	}
 }
 
-// positions numbers the stocks of a cell, except those that belong to a single
-// device: they go with the device.
-func (f *field) positions(c *cell) map[int]int {
+// positions numbers the stocks and the counter sets of one cell.
+type positions struct{ stocks, sets map[int]int }
+
+// positions leaves out the stocks that belong to a single device: they go with
+// the device.
+func (f *field) positions(c *cell) positions {
 	own := make(map[int]bool)
 	for _, d := range c.members {
 		if o := f.offers[d]; o.own >= 0 {
 			own[o.own] = true
 		}
 	}
-	position := make(map[int]int)
+	at := positions{stocks: make(map[int]int), sets: f.setPositions(c)}
 	for _, b := range c.blocks {
 		for i := range f.stocks.blocks[b].n {
 			stock := f.stocks.blocks[b].first + i
@@ -115,15 +118,31 @@ func (f *field) positions(c *cell) map[int]int {
 				c.own = append(c.own, stock)
 				continue
 			}
-			position[stock] = len(c.common)
+			at.stocks[stock] = len(c.common)
 			c.common = append(c.common, stock)
 		}
 	}
-	return position
+	return at
+}
+
+// setPositions numbers sets in their order in the pool, which is that of stocks.
+func (f *field) setPositions(c *cell) map[int]int {
+	var sets []int
+	for _, d := range c.members {
+		for _, each := range f.offers[d].sets {
+			sets = append(sets, each.set)
+		}
+	}
+	slices.Sort(sets)
+	numbers := make(map[int]int)
+	for i, set := range slices.Compact(sets) {
+		numbers[set] = i
+	}
+	return numbers
 }
 
 // typeOf encodes the place that a device has in its cell.
-func (f *field) typeOf(d int, position map[int]int) []byte {
+func (f *field) typeOf(d int, at positions) []byte {
 	o := f.offers[d]
 	key := binary.AppendUvarint(nil, uint64(f.groupOf[d]))
 	key = append(key, flag(o.shareable), flag(o.charged))
@@ -132,10 +151,12 @@ func (f *field) typeOf(d int, position map[int]int) []byte {
 	}
 	key = binary.AppendUvarint(key, uint64(len(o.counters)))
 	for _, each := range o.counters {
-		key = binary.AppendUvarint(key, uint64(position[each.stock]))
+		key = binary.AppendUvarint(key, uint64(at.stocks[each.stock]))
 		key = binary.AppendVarint(key, each.amount)
 	}
 	for _, each := range o.sets {
+		// A device that draws nothing of a set still has to suit the others there.
+		key = binary.AppendUvarint(key, uint64(at.sets[each.set]))
 		key = binary.AppendUvarint(key, uint64(len(each.groups)))
 		for _, group := range each.groups {
 			key = binary.AppendUvarint(key, uint64(len(group)))
@@ -147,7 +168,9 @@ func (f *field) typeOf(d int, position map[int]int) []byte {
 	}
 	b := f.stocks.blocks[o.own]
 	for i := range b.n {
+		// With equal amounts left, the totals still decide what part that is.
 		key = binary.AppendVarint(key, f.stocks.left[b.first+i])
+		key = binary.AppendVarint(key, f.stocks.total[b.first+i])
 		key = binary.AppendUvarint(key, uint64(f.stocks.kinds[b.first+i]))
 	}
 	for _, share := range o.shares {

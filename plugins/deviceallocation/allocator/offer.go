@@ -208,6 +208,9 @@ func (s *surveyor) addCounters(o *offer, counters *inventory.Counters, d *device
 		}
 	}
 	for _, each := range counters.Groups(d) {
+		if block := s.pool.firstBlock + each.Set; !slices.Contains(o.blocks, block) {
+			o.blocks = append(o.blocks, block) // a set of which no counter is drawn
+		}
 		o.sets = append(o.sets, setDraw{set: s.pool.firstSet + each.Set, groups: each.Groups})
 	}
 }
@@ -219,6 +222,7 @@ func (s *surveyor) openCounters(counters *inventory.Counters) {
 	}
 	s.pool.first, s.pool.firstSet, s.pool.firstBlock = len(s.stocks.left), len(s.stocks.sets), len(s.stocks.blocks)
 	drawn := s.pool.usage.Drawn(counters)
+	counted := make([]int, counters.Sets())
 	for i := range counters.Len() {
 		_, name := counters.Name(i)
 		left := counters.Total(i)
@@ -227,13 +231,13 @@ func (s *surveyor) openCounters(counters *inventory.Counters) {
 		}
 		s.pool.overdrawn = s.pool.overdrawn || left < 0
 		s.stocks.add(s.pool.ID.Driver.Value()+"/"+name, left, counters.Total(i))
-		if set := counters.SetOf(i); i == 0 || counters.SetOf(i-1) != set {
-			s.stocks.blocks = append(s.stocks.blocks, block{first: s.pool.first + i})
-		}
-		s.stocks.blocks[len(s.stocks.blocks)-1].n++
+		counted[counters.SetOf(i)]++
 	}
-	for set := range counters.Sets() {
+	next := s.pool.first
+	for set, n := range counted {
+		s.stocks.blocks = append(s.stocks.blocks, block{first: next, n: n})
 		s.stocks.sets = append(s.stocks.sets, s.pool.usage.Groups(counters, set))
+		next += n
 	}
 }
 

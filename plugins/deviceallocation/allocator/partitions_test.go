@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/objective"
 	"github.com/device-scheduler/device-scheduler/test/builders"
@@ -119,5 +121,28 @@ func TestEffortOfPartitions(t *testing.T) {
 				t.Errorf("pinned at %d and %d steps, want fewer than %d", tc.want, tc.wantBest, limit)
 			}
 		})
+	}
+}
+
+// TestPartitionsThatDrawNothing: of two partitions that draw nothing of two GPUs
+// one must not be taken for the other, because others have to be compatible with
+// one of them. A device that needs both GPUs puts them into one cell.
+func TestPartitionsThatDrawNothing(t *testing.T) {
+	draw := func(kind, set, amount, group string) *builders.DeviceBuilder {
+		return builders.Device(kind+"-"+set).Attribute("kind", kind).Consumes(set, map[string]string{"memory": amount}, group)
+	}
+	both := builders.Device("both").Attribute("kind", "none").
+		Consumes("gpu-0", map[string]string{"memory": "8"}, "x").Consumes("gpu-1", map[string]string{"memory": "8"}, "x")
+	devices := builders.Slice(gpuDriver, "gpus").Named("devices").OnNode(nodeName).SliceCount(2).
+		Devices(draw("none", "gpu-0", "0", "x"), draw("none", "gpu-1", "0", "x"), draw("some", "gpu-0", "1", "y"), both)
+	counters := builders.Slice(gpuDriver, "gpus").Named("counters").OnNode(nodeName).SliceCount(2).
+		CounterSet("gpu-0", map[string]string{"memory": "8"}).CounterSet("gpu-1", map[string]string{"memory": "8"})
+	kind := func(name string) *builders.RequestBuilder {
+		return builders.Request(name, "gpu").Select(fmt.Sprintf("device.attributes[%q].kind == %q", gpuDriver, name))
+	}
+	c := newCluster(slicesOf(devices, counters), builders.Claim("claim", kind("none"), kind("some")))
+	p, solution, err := c.solve(t, allocator.Options{})
+	if diff := cmp.Diff([]string{"claim none: none-gpu-1", "claim some: some-gpu-0"}, placement(p, solution)); diff != "" {
+		t.Errorf("%v; placement (-want +got):\n%s", err, diff)
 	}
 }

@@ -105,11 +105,7 @@ func (d *duel) solve(options allocator.Options) answer {
 		d.problem("unexpected error: %v", err)
 		return a
 	}
-	shares := 0
-	a.allocations, err = result.Build(p, solution, d.situation.Node.Name, func() types.UID {
-		shares++
-		return types.UID(fmt.Sprintf("new-share-%d", shares))
-	})
+	a.allocations, err = result.Build(p, solution, d.situation.Node.Name, newShareIDs())
 	if err != nil {
 		d.problem("build the result: %v", err)
 	}
@@ -117,6 +113,15 @@ func (d *duel) solve(options allocator.Options) answer {
 		d.problem("compatible mode %t: %s", options.Compatible, problem)
 	}
 	return a
+}
+
+// newShareIDs returns IDs that are unique in one allocation.
+func newShareIDs() func() types.UID {
+	shares := 0
+	return func() types.UID {
+		shares++
+		return types.UID(fmt.Sprintf("new-share-%d", shares))
+	}
 }
 
 func (d *duel) class(name string) (*resourceapi.DeviceClass, error) {
