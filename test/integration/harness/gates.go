@@ -10,8 +10,15 @@ import (
 // alphaGates are on everywhere: they add fields to the API, and change nothing
 // for objects that do not use them.
 var alphaGates = map[string]bool{
-	"DRAOptionalNodeOperations": true,
+	"DRADerivedAttributes":         true,
+	"DRADeviceCompatibilityGroups": true,
+	"DRAListTypeAttributes":        true,
+	"DRAOptionalNodeOperations":    true,
 }
+
+// GateOn tells whether a feature gate that is off by default is on for all
+// components.
+func GateOn(name string) bool { return alphaGates[name] }
 
 // gatesFlag is how a component is told about them.
 func gatesFlag() string {
