@@ -19,7 +19,7 @@ type point struct {
 }
 
 // needed are the extension points at which DeviceAllocation must run: without one of them it hands out devices that
-// it never checks, reserves, writes or gives back.
+// it never checks, reserves, writes or gives back. DynamicResources of Kubernetes 1.37 runs at the same ones.
 var needed = []point{
 	{"preEnqueue", func(p *kubeschedulerconfig.Plugins) kubeschedulerconfig.PluginSet { return p.PreEnqueue }},
 	{"preFilter", func(p *kubeschedulerconfig.Plugins) kubeschedulerconfig.PluginSet { return p.PreFilter }},
@@ -28,6 +28,7 @@ var needed = []point{
 	{"score", func(p *kubeschedulerconfig.Plugins) kubeschedulerconfig.PluginSet { return p.Score }},
 	{"reserve", func(p *kubeschedulerconfig.Plugins) kubeschedulerconfig.PluginSet { return p.Reserve }},
 	{"preBind", func(p *kubeschedulerconfig.Plugins) kubeschedulerconfig.PluginSet { return p.PreBind }},
+	podGroupPostFilter,
 }
 
 var (
@@ -37,9 +38,6 @@ var (
 	podGroupPostFilter = point{"podGroupPostFilter", func(p *kubeschedulerconfig.Plugins) kubeschedulerconfig.PluginSet {
 		return p.PodGroupPostFilter
 	}}
-
-	// inTree are the extension points that DynamicResources implements in Kubernetes 1.37.
-	inTree = append(slices.Clone(needed), podGroupPostFilter)
 )
 
 // CheckProfiles refuses a configuration under which devices would be handed out wrongly. cfg must have its defaults,
@@ -47,8 +45,8 @@ var (
 // to change in it:
 //   - DynamicResources enabled beside DeviceAllocation, in one profile or in two: both allocate the same devices;
 //   - a profile that leaves DeviceAllocation out at an extension point that it needs;
-//   - PostFilter of DeviceAllocation after the one of DefaultPreemption: pods would be evicted for devices that an
-//     idle claim holds.
+//   - PostFilter or PodGroupPostFilter of DeviceAllocation after the one of DefaultPreemption: pods would be evicted
+//     for devices that an idle claim holds.
 //
 // A configuration that does not use DeviceAllocation at all is none of its business.
 func CheckProfiles(cfg *kubeschedulerconfig.KubeSchedulerConfiguration) error {
@@ -57,11 +55,12 @@ func CheckProfiles(cfg *kubeschedulerconfig.KubeSchedulerConfiguration) error {
 		return nil
 	}
 	var errs []error
-	for _, profile := range having(cfg, pluginnames.DynamicResources, inTree) {
+	for _, profile := range having(cfg, pluginnames.DynamicResources, needed) {
 		errs = append(errs, bothEnabled(profile, ours))
 	}
 	for _, profile := range ours {
-		errs = append(errs, missingPoints(profile), preemptionFirst(profile))
+		errs = append(errs, missingPoints(profile), preemptionFirst(profile, "PostFilter", postFilter),
+			preemptionFirst(profile, "PodGroupPostFilter", podGroupPostFilter))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("check scheduler profiles: %w", err)
@@ -124,14 +123,15 @@ func missingPoints(profile *kubeschedulerconfig.KubeSchedulerProfile) error {
 		profile.SchedulerName, config.PluginName, strings.Join(missing, ", "))
 }
 
-func preemptionFirst(profile *kubeschedulerconfig.KubeSchedulerProfile) error {
-	order := pluginsAt(profile, postFilter)
+// preemptionFirst refuses a profile in which preemption comes first at a point; method is the one that runs there.
+func preemptionFirst(profile *kubeschedulerconfig.KubeSchedulerProfile, method string, p point) error {
+	order := pluginsAt(profile, p)
 	own := slices.Index(order, config.PluginName)
 	preemption := slices.Index(order, pluginnames.DefaultPreemption)
 	if own < 0 || preemption < 0 || own < preemption {
 		return nil
 	}
-	return fmt.Errorf("profile %q runs PostFilter of %s after %s, so that pods are evicted for devices that an idle claim holds: "+
-		"name %s in plugins.postFilter.enabled, before %s if that is named there too, in addition to plugins.multiPoint.enabled",
-		profile.SchedulerName, config.PluginName, pluginnames.DefaultPreemption, config.PluginName, pluginnames.DefaultPreemption)
+	return fmt.Errorf("profile %q runs %s of %s after %s, so that pods are evicted for devices that an idle claim holds: "+
+		"name %s in plugins.%s.enabled, before %s if that is named there too, in addition to plugins.multiPoint.enabled",
+		profile.SchedulerName, method, config.PluginName, pluginnames.DefaultPreemption, config.PluginName, p.name, pluginnames.DefaultPreemption)
 }

@@ -32,11 +32,14 @@ func TestCheckProfiles(t *testing.T) {
   plugins:
     multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation, weight: 2}]}
     postFilter: {enabled: [{name: DeviceAllocation}]}
+    podGroupPostFilter: {enabled: [{name: DeviceAllocation}]}
 `
 		remedyBoth = `add DynamicResources to plugins.multiPoint.disabled and remove it from the enabled lists of `
 		remedyOut  = `where it is needed: enable it in plugins.multiPoint and disable neither it nor "*" at these points without enabling it there`
 		tooLate    = ` runs PostFilter of DeviceAllocation after DefaultPreemption, so that pods are evicted for devices that an idle claim holds: ` +
 			`name DeviceAllocation in plugins.postFilter.enabled, before DefaultPreemption if that is named there too, in addition to plugins.multiPoint.enabled`
+		tooLateForGroups = ` runs PodGroupPostFilter of DeviceAllocation after DefaultPreemption, so that pods are evicted for devices that an idle claim holds: ` +
+			`name DeviceAllocation in plugins.podGroupPostFilter.enabled, before DefaultPreemption if that is named there too, in addition to plugins.multiPoint.enabled`
 	)
 	tests := map[string]struct {
 		profiles string
@@ -44,22 +47,22 @@ func TestCheckProfiles(t *testing.T) {
 	}{
 		"stock profile":       {profiles: "\n- schedulerName: default-scheduler\n"},
 		"as shipped":          {profiles: good},
-		"two of ours":         {profiles: good + "\n- schedulerName: second\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n"},
+		"two of ours":         {profiles: good + "\n- schedulerName: second\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n    podGroupPostFilter: {enabled: [{name: DeviceAllocation}]}\n"},
 		"neither in another":  {profiles: good + "\n- schedulerName: no-devices\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}]}\n"},
 		"all listed by hand":  {profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DeviceAllocation}, {name: DefaultPreemption}, {name: DefaultBinder}]}\n"},
 		"no preemption":       {profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}, {name: DefaultPreemption}], enabled: [{name: DeviceAllocation}]}\n"},
-		"star, then by name":  {profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {disabled: [{name: '*'}], enabled: [{name: DeviceAllocation}, {name: DefaultPreemption}]}\n"},
+		"star, then by name":  {profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {disabled: [{name: '*'}], enabled: [{name: DeviceAllocation}, {name: DefaultPreemption}]}\n    podGroupPostFilter: {disabled: [{name: '*'}], enabled: [{name: DeviceAllocation}, {name: DefaultPreemption}]}\n"},
 		"disabled everywhere": {profiles: good + "\n- schedulerName: inert\n  plugins:\n" + disabledAtEveryPoint},
 		"both in one profile": {
-			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n",
+			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n    podGroupPostFilter: {enabled: [{name: DeviceAllocation}]}\n",
 			want:     `profile "own" enables DynamicResources beside DeviceAllocation, but both allocate the same devices: ` + remedyBoth + `this profile`,
 		},
 		"DynamicResources back at one point": {
-			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n    preBind: {enabled: [{name: DynamicResources}]}\n",
+			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n    podGroupPostFilter: {enabled: [{name: DeviceAllocation}]}\n    preBind: {enabled: [{name: DynamicResources}]}\n",
 			want:     `profile "own" enables DynamicResources beside DeviceAllocation, but both allocate the same devices: ` + remedyBoth + `this profile`,
 		},
 		"DynamicResources only for groups": {
-			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n    podGroupPostFilter: {enabled: [{name: DynamicResources}]}\n",
+			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n    podGroupPostFilter: {enabled: [{name: DeviceAllocation}, {name: DynamicResources}]}\n",
 			want:     `profile "own" enables DynamicResources beside DeviceAllocation, but both allocate the same devices: ` + remedyBoth + `this profile`,
 		},
 		"DynamicResources in another profile": {
@@ -68,26 +71,30 @@ func TestCheckProfiles(t *testing.T) {
 				remedyBoth + `profile "default-scheduler" and enable DeviceAllocation there as well, or run the profile in a scheduler of its own with devices of its own`,
 		},
 		"missing at two points": {
-			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n    reserve: {disabled: [{name: DeviceAllocation}]}\n    score: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity}]}\n",
+			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n    podGroupPostFilter: {enabled: [{name: DeviceAllocation}]}\n    reserve: {disabled: [{name: DeviceAllocation}]}\n    score: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity}]}\n",
 			want:     `profile "own" leaves DeviceAllocation out at score, reserve, ` + remedyOut,
 		},
 		"only at postFilter": {
 			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}]}\n    postFilter: {disabled: [{name: DefaultPreemption}], enabled: [{name: DeviceAllocation}]}\n",
-			want:     `profile "own" leaves DeviceAllocation out at preEnqueue, preFilter, filter, score, reserve, preBind, ` + remedyOut,
+			want:     `profile "own" leaves DeviceAllocation out at preEnqueue, preFilter, filter, score, reserve, preBind, podGroupPostFilter, ` + remedyOut,
 		},
 		"appended after preemption": {
 			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n",
-			want:     `profile "own"` + tooLate,
+			want:     `profile "own"` + tooLate + "\n" + `profile "own"` + tooLateForGroups,
+		},
+		"appended after preemption of groups": {
+			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DeviceAllocation}]}\n",
+			want:     `profile "own"` + tooLateForGroups,
 		},
 		"named after preemption": {
-			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DefaultPreemption}, {name: DeviceAllocation}]}\n",
+			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {disabled: [{name: DynamicResources}], enabled: [{name: DeviceAllocation}]}\n    postFilter: {enabled: [{name: DefaultPreemption}, {name: DeviceAllocation}]}\n    podGroupPostFilter: {enabled: [{name: DeviceAllocation}]}\n",
 			want:     `profile "own"` + tooLate,
 		},
 		"everything wrong": {
 			profiles: "\n- schedulerName: own\n  plugins:\n    multiPoint: {enabled: [{name: DeviceAllocation}]}\n    filter: {disabled: [{name: DeviceAllocation}]}\n",
 			want: `profile "own" enables DynamicResources beside DeviceAllocation, but both allocate the same devices: ` + remedyBoth + "this profile\n" +
 				`profile "own" leaves DeviceAllocation out at filter, ` + remedyOut + "\n" +
-				`profile "own"` + tooLate,
+				`profile "own"` + tooLate + "\n" + `profile "own"` + tooLateForGroups,
 		},
 	}
 	for name, tc := range tests {

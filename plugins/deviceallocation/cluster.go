@@ -20,8 +20,11 @@ type cluster struct {
 	ledger    *ledger.Ledger
 	feed      *feed
 	compiler  *selector.Compiler
-	features  device.Features
-	failed    failedDevices
+	// inFlight and turns order what attempts do with the same claim.
+	inFlight *inFlight
+	turns    turns
+	features device.Features
+	failed   failedDevices
 }
 
 // lazyCluster makes the cluster when the first profile is set up, since only
@@ -47,8 +50,9 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 			EnableListTypeAttributes: features.ListTypeAttributes,
 		}),
 	}
+	c.inFlight = newInFlight(c.inventory, c.ledger)
 	var err error
-	if c.feed, err = newFeed(handle, c.inventory, c.ledger); err != nil {
+	if c.feed, err = newFeed(handle, c.inventory, c.inFlight); err != nil {
 		return nil, err
 	}
 	l.cluster = c

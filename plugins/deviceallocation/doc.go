@@ -28,6 +28,21 @@
 //     scheduler's handlers and ours run in any order, and a pod woken before
 //     our state has changed would fail again and then sleep for minutes.
 //
+// # Groups
+//
+// Pods of a PodGroup are tried together, pod by pod, in one cycle of the
+// scheduler; then everything is taken back and reserved again for good. Three
+// things differ from a pod of its own:
+//
+//   - Pods may share a claim before it is written: the first one chooses the
+//     devices, the others join (podgroupclaims.go). The table of allocations in
+//     flight (inflight.go) counts them, so that one which gives up takes nothing
+//     from the others, and turns.go lets one write after the other.
+//   - A claim that the group lists itself is reserved for the group, once. What
+//     is reserved so is not taken back while pods of the group may rely on it.
+//   - Instead of PostFilter, PodGroupPostFilter (podgrouppostfilter.go) gives
+//     back what keeps the group from running.
+//
 // # Shell and core
 //
 // This package talks to the framework, the informers and the API server. What

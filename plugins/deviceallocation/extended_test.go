@@ -142,6 +142,7 @@ func TestExtendedResourceFailures(t *testing.T) {
 		request string
 		want    string
 	}{
+		"creation":            {request: "create", want: "create claim default/pod-extended-resources-"},
 		"status of the claim": {request: "update/status", want: "write allocation and reservation to claim"},
 		"finalizer":           {request: "update", want: "add finalizer to claim"},
 		"status of the pod":   {request: "patch/status pod", want: "patch extended resource status of pod default/pod"},
@@ -185,6 +186,16 @@ func (h *harness) failMade(request string) {
 	refused := apierrors.NewForbidden(claimsResource, "", nil)
 	if strings.Contains(request, " ") {
 		h.fail(&fault{request: request, err: refused})
+		return
+	}
+	if request == "create" {
+		h.judge = func(request string) fault {
+			if !strings.HasPrefix(request, "create ") {
+				return fault{}
+			}
+			h.judge = nil // the next attempt succeeds
+			return fault{err: refused}
+		}
 		return
 	}
 	h.onCreate = func(name string) {

@@ -31,6 +31,7 @@ import (
 type feed struct {
 	inventory *inventory.Inventory
 	ledger    *ledger.Ledger
+	claims    *inFlight
 	watch     claimWatch
 	slices    resourcelisters.ResourceSliceLister
 	rules     resourcelisters.DeviceTaintRuleLister
@@ -52,11 +53,12 @@ type feed struct {
 // they are for.
 const extendedIndex = "deviceAllocationExtendedResourceClaims"
 
-func newFeed(handle fwk.Handle, devices *inventory.Inventory, holders *ledger.Ledger) (*feed, error) {
+func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight) (*feed, error) {
 	informers := handle.SharedInformerFactory().Resource().V1()
 	f := &feed{
 		inventory: devices,
-		ledger:    holders,
+		ledger:    claims.ledger,
+		claims:    claims,
 		slices:    informers.ResourceSlices().Lister(),
 		rules:     informers.DeviceTaintRules().Lister(),
 		extended:  informers.ResourceClaims().Informer().GetIndexer(),
@@ -114,7 +116,7 @@ func handler[T any](set, gone func(T)) cache.ResourceEventHandler {
 }
 
 func (f *feed) claimSeen(claim *resourceapi.ResourceClaim) {
-	f.ledger.Observe(claim)
+	f.claims.observe(claim)
 	f.watch.seen(claim)
 }
 

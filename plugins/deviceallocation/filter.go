@@ -32,6 +32,9 @@ func (pl *Plugin) Filter(ctx context.Context, cycle fwk.CycleState, pod *corev1.
 	if status := s.reachesAllocated(node.Node()); status != nil {
 		return status
 	}
+	if status := s.reachesJoined(node.Node()); status != nil {
+		return status
+	}
 	var extended []corev1.ResourceName
 	if s.extended != nil {
 		extended = s.extended.throughDevices(node)

@@ -44,6 +44,8 @@ type harness struct {
 	factory   frameworkruntime.PluginFactory
 	plugin    *Plugin
 	nodes     []fwk.NodeInfo
+	// placed counts the pods of each group that have their place.
+	placed placedPods
 
 	// claimEvents and sliceEvents are where the scheduler gets its events from.
 	claimEvents *assumecache.AssumeCache
@@ -82,13 +84,15 @@ func startPlugin(t *testing.T, server *api, nodes []*corev1.Node, watch func(*ha
 	h.informers = informers.NewSharedInformerFactory(h.client, 0)
 	manager := h.manager()
 	h.tracker = manager.ResourceClaims()
+	h.placed = placedPods{}
 	handle, err := frameworkruntime.NewFramework(ctx, nil, nil,
 		frameworkruntime.WithClientSet(h.client),
 		frameworkruntime.WithInformerFactory(h.informers),
 		frameworkruntime.WithEventRecorder(h.recorder),
 		frameworkruntime.WithSharedDRAManager(manager),
 		frameworkruntime.WithPodActivator(&h.activated),
-		frameworkruntime.WithSnapshotSharedLister(internalcache.NewSnapshot(nil, nodes)),
+		frameworkruntime.WithPodGroupManager(groupsOf{placed: h.placed}),
+		frameworkruntime.WithSnapshotSharedLister(internalcache.NewTestSnapshotWithPodGroups(nil, nodes, server.podGroups())),
 	)
 	if err != nil {
 		t.Fatalf("create framework: %v", err)

@@ -94,7 +94,7 @@ func (pl *Plugin) afterClaim(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any)
 		// The pod may have waited for the end of a claim of an earlier attempt.
 		return queueIf(before.Status.Allocation != nil || madeFor(before, pod)), nil
 	}
-	pl.ledger.Observe(after)
+	pl.inFlight.observe(after)
 	claims, err := pl.podClaims(pod)
 	if err != nil {
 		return fwk.QueueSkip, nil

@@ -45,6 +45,8 @@ type hintCase struct {
 	pod           *corev1.Pod
 	before, after any
 	want          fwk.QueueingHint
+	// err says that the event makes no sense, which wakes the pod as well.
+	err bool
 }
 
 func testHints(t *testing.T, resource fwk.EventResource, tests map[string]hintCase) {
@@ -63,7 +65,7 @@ func testHints(t *testing.T, resource fwk.EventResource, tests map[string]hintCa
 		for _, name := range slices.Sorted(maps.Keys(tests)) {
 			tc := tests[name]
 			hint, err := registered[index].QueueingHintFn(klog.Background(), tc.pod, tc.before, tc.after)
-			if err != nil || hint != tc.want {
+			if (err != nil) != tc.err || hint != tc.want {
 				t.Errorf("%s: got %v, %v, want %v", name, hint, err, tc.want)
 			}
 		}
@@ -131,6 +133,9 @@ func TestHintsAfterClaim(t *testing.T) {
 		"allocated claim deleted":                              {pod: waiting(), before: seen("f", 119, held("f", "node", "gpu-0")), want: fwk.Queue},
 		"unallocated claim deleted":                            {pod: waiting(), before: seen("g", 120, claimFor("g", 1)), want: fwk.QueueSkip},
 		"claim deleted, last state unknown":                    {pod: waiting(), before: cache.DeletedFinalStateUnknown{Obj: seen("h", 121, claimFor("h", 1))}, want: fwk.Queue},
+		"old state of another type":                            {pod: waiting(), before: "no claim", after: own(103, nil), want: fwk.Queue, err: true},
+		"claim deleted, nothing known":                         {pod: waiting(), before: cache.DeletedFinalStateUnknown{Key: "default/i"}, want: fwk.Queue},
+		"claim of another owner":                               {pod: builders.Pod("pod").ClaimTemplate("gpu", "template", "j").Obj(), after: seen("j", 122, held("j", "node", "gpu-0")).DeepCopy(), want: fwk.QueueSkip},
 		"unallocated leftover of the pod deleted":              {pod: extendedPod("pod", "1"), before: leftover(extendedPod("pod", "1")).Obj(), want: fwk.Queue},
 		"unallocated leftover of another pod deleted":          {pod: extendedPod("pod", "1"), before: leftover(extendedPod("other", "1")).Obj(), want: fwk.QueueSkip},
 		"claim for the pod's extended resources changes":       {pod: extendedPod("pod", "1"), after: leftover(extendedPod("pod", "1")).With(func(c *resourceapi.ResourceClaim) { c.UID = "another" }).Obj(), want: fwk.Queue},
@@ -182,8 +187,9 @@ func TestHintsAfterPods(t *testing.T) {
 		"deleted":                                 {pod: waiting(), before: deleted, want: fwk.QueueSkip},
 	})
 	testHints(t, fwk.TargetPod, map[string]hintCase{
-		"claims generated":     {pod: incomplete(), before: incomplete(), after: waiting(), want: fwk.Queue},
-		"not all of them made": {pod: incomplete(), before: incomplete(), after: incomplete(), want: fwk.QueueSkip},
+		"claims generated":          {pod: incomplete(), before: incomplete(), after: waiting(), want: fwk.Queue},
+		"claim named, but not seen": {pod: builders.Pod("pod").ClaimTemplate("gpu", "template", "").Obj(), after: builders.Pod("pod").ClaimTemplate("gpu", "template", "unseen").Obj(), want: fwk.QueueSkip},
+		"not all of them made":      {pod: incomplete(), before: incomplete(), after: incomplete(), want: fwk.QueueSkip},
 	})
 }
 

@@ -46,15 +46,16 @@ type Plugin struct {
 }
 
 var (
-	_ fwk.PreEnqueuePlugin  = &Plugin{}
-	_ fwk.PreFilterPlugin   = &Plugin{}
-	_ fwk.FilterPlugin      = &Plugin{}
-	_ fwk.PostFilterPlugin  = &Plugin{}
-	_ fwk.ScorePlugin       = &Plugin{}
-	_ fwk.ReservePlugin     = &Plugin{}
-	_ fwk.PreBindPlugin     = &Plugin{}
-	_ fwk.EnqueueExtensions = &Plugin{}
-	_ fwk.SignPlugin        = &Plugin{}
+	_ fwk.PreEnqueuePlugin         = &Plugin{}
+	_ fwk.PreFilterPlugin          = &Plugin{}
+	_ fwk.FilterPlugin             = &Plugin{}
+	_ fwk.PostFilterPlugin         = &Plugin{}
+	_ fwk.PodGroupPostFilterPlugin = &Plugin{}
+	_ fwk.ScorePlugin              = &Plugin{}
+	_ fwk.ReservePlugin            = &Plugin{}
+	_ fwk.PreBindPlugin            = &Plugin{}
+	_ fwk.EnqueueExtensions        = &Plugin{}
+	_ fwk.SignPlugin               = &Plugin{}
 )
 
 // Factory returns the factory of the plugin for one scheduler process
@@ -93,6 +94,9 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 		filterTimeout:  decoded.FilterTimeout.Duration,
 		bindingTimeout: decoded.BindingTimeout.Duration,
 		gates:          plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate),
+	}
+	if !pl.gates.EnableDRASchedulerFilterTimeout {
+		pl.filterTimeout = 0
 	}
 	registerMetrics()
 	pl.configure(decoded)

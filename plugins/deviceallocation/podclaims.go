@@ -53,7 +53,7 @@ func (pl *Plugin) podClaim(pod *corev1.Pod, reference *corev1.PodResourceClaim) 
 		return nil, nil
 	}
 	claim, err := pl.claims.Get(pod.Namespace, *name)
-	if errors.Is(err, assumecache.ErrNotFound) || apierrors.IsNotFound(err) {
+	if isNotFound(err) {
 		return nil, claimErrorf("resourceclaim %q not found", *name)
 	}
 	if err != nil {
@@ -63,9 +63,14 @@ func (pl *Plugin) podClaim(pod *corev1.Pod, reference *corev1.PodResourceClaim) 
 		return nil, claimErrorf("resourceclaim %q is being deleted", *name)
 	}
 	if ofPod {
-		if err := resourceclaim.IsForPod(pod, claim, false); err != nil {
+		if err := resourceclaim.IsForPod(pod, claim, pl.gates.EnableDRAWorkloadResourceClaims); err != nil {
 			return nil, claimErrorf("%v", err)
 		}
 	}
 	return claim, nil
+}
+
+// isNotFound tells whether the tracker does not have a claim.
+func isNotFound(err error) bool {
+	return errors.Is(err, assumecache.ErrNotFound) || apierrors.IsNotFound(err)
 }

@@ -86,14 +86,14 @@ func (pl *Plugin) deallocate(ctx context.Context, pod *corev1.Pod, c *allocatedC
 			return fwk.NewStatus(fwk.Unschedulable)
 		}
 	}
-	written, err := pl.writer.Deallocate(ctx, c.claim, pod)
+	written, err := pl.writer.Deallocate(ctx, c.claim, pod.UID)
 	if errors.Is(err, claimwriter.ErrInUse) || errors.Is(err, claimwriter.ErrGone) || errors.Is(err, claimwriter.ErrReplaced) {
 		return fwk.NewStatus(fwk.Unschedulable) // somebody was faster; an event will tell
 	}
 	if err != nil {
 		return pl.again(ctx, pod, fmt.Errorf("take back the allocation of claim %s: %w", klog.KObj(c.claim), err))
 	}
-	pl.ledger.Observe(written)
+	pl.inFlight.observe(written)
 	klog.FromContext(ctx).V(5).Info("Deallocated claim", "pod", klog.KObj(pod), "resourceclaim", klog.KObj(c.claim))
 	return fwk.NewStatus(fwk.Unschedulable, "deallocation of ResourceClaim completed")
 }

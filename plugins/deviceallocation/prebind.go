@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -55,32 +55,11 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 	if err := pl.createExtended(ctx, r); err != nil {
 		return err
 	}
-	writes := make([]claimwriter.Write, 0, len(r.claims)+len(s.allocated))
-	for _, c := range r.claims {
-		claim := c.claim
-		if c.extended {
-			claim = r.created
-		}
-		writes = append(writes, claimwriter.Write{Claim: claim, Allocation: pl.timed(c.allocation)})
-	}
-	for _, c := range s.allocated {
-		claim, err := pl.confirm(ctx, pod, c.claim)
-		if err != nil {
-			return err
-		}
-		writes = append(writes, claimwriter.Write{Claim: claim})
-	}
-	watcher := pl.watchBinding(writes)
-	defer watcher.stop()
-	written, err := pl.writer.Bind(ctx, pod, writes)
+	watcher, err := pl.write(ctx, s, pod)
 	if err != nil {
-		r.doubtful = claimwriter.RollBackFailed(err)
 		return err
 	}
-	for i, claim := range written {
-		r.written = append(r.written, writtenClaim{claim: claim, tied: tied(writes[i])})
-	}
-	pl.assume(ctx, r)
+	defer watcher.stop()
 	if r.created != nil {
 		err := pl.writer.PatchExtendedResourceStatus(ctx, pod, &corev1.PodExtendedResourceClaimStatus{
 			ResourceClaimName: r.created.Name,
@@ -91,6 +70,84 @@ func (pl *Plugin) bind(ctx context.Context, s *state, pod *corev1.Pod) error {
 		}
 	}
 	return pl.awaitBinding(ctx, pod, r, watcher)
+}
+
+// write writes the claims, each when no other pod of this scheduler does.
+// It returns who watches the claims for the devices to get ready, which must be
+// stopped unless there is an error.
+func (pl *Plugin) write(ctx context.Context, s *state, pod *corev1.Pod) (*claimWatcher, error) {
+	r := s.reservation
+	giveBack, err := pl.turns.take(ctx, s.uids())
+	if err != nil {
+		return nil, fmt.Errorf("wait for other pods to write the claims: %w", err)
+	}
+	defer giveBack()
+	writes, err := pl.writes(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	watcher := pl.watchBinding(writes)
+	written, err := pl.writer.Bind(ctx, pod, writes)
+	if err != nil {
+		watcher.stop()
+		r.doubtful = claimwriter.RollBackFailed(err)
+		return nil, err
+	}
+	for i, claim := range written {
+		r.written = append(r.written, writtenClaim{claim: claim, tied: tied(writes[i]), shared: writes[i].Consumer != nil})
+	}
+	pl.assume(ctx, r)
+	return watcher, nil
+}
+
+// uids identify all claims that PreBind looks at.
+func (s *state) uids() []types.UID {
+	uids := make([]types.UID, 0, len(s.reservation.claims)+len(s.allocated))
+	for _, c := range s.reservation.claims {
+		uids = append(uids, c.claim.UID)
+	}
+	for _, c := range s.allocated {
+		uids = append(uids, c.claim.UID)
+	}
+	return uids
+}
+
+// writes says what each claim needs.
+func (pl *Plugin) writes(ctx context.Context, s *state) ([]claimwriter.Write, error) {
+	writes := make([]claimwriter.Write, 0, len(s.reservation.claims)+len(s.allocated))
+	for _, c := range s.reservation.claims {
+		if c.extended {
+			writes = append(writes, claimwriter.Write{Claim: s.reservation.created, Allocation: pl.timed(c.allocation)})
+			continue
+		}
+		claim, err := pl.confirm(ctx, s, pl.newest(c.claim))
+		if err != nil {
+			return nil, err
+		}
+		writes = append(writes, claimwriter.Write{Claim: claim, Allocation: pl.timed(c.allocation), Consumer: s.consumers.choose(claim)})
+	}
+	for _, c := range s.allocated {
+		newest := pl.newest(c.claim)
+		if !equality.Semantic.DeepEqual(newest.Status.Allocation, c.claim.Status.Allocation) {
+			return nil, hasChanged(c.claim)
+		}
+		claim, err := pl.confirm(ctx, s, newest)
+		if err != nil {
+			return nil, err
+		}
+		writes = append(writes, claimwriter.Write{Claim: claim, Consumer: s.consumers.choose(claim)})
+	}
+	return writes, nil
+}
+
+// newest returns a claim as the tracker has it now. Another pod may have written
+// it since devices were looked for.
+func (pl *Plugin) newest(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+	known, err := pl.claims.Get(claim.Namespace, claim.Name)
+	if err != nil || known.UID != claim.UID {
+		return claim // the API server will refuse it
+	}
+	return known
 }
 
 // tied tells whether the allocation of a claim must not outlive the reservation
@@ -115,9 +172,10 @@ func tied(write claimwriter.Write) bool {
 //	attempt 2   PreFilter: allocated and reserved, nothing left to write
 //
 // The pod would run without its claim. A claim that is to be written needs no
-// look: the API server refuses to write an old version.
-func (pl *Plugin) confirm(ctx context.Context, pod *corev1.Pod, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
-	if !resourceclaim.IsReservedForPod(pod, claim, false) {
+// look: the API server refuses to write an old version. Nor does one that another
+// pod of the group has just written for the group, which stays.
+func (pl *Plugin) confirm(ctx context.Context, s *state, claim *resourceapi.ResourceClaim) (*resourceapi.ResourceClaim, error) {
+	if !s.consumers.have(claim) || s.consumers.choose(claim) != nil && pl.inFlight.written(claim.UID) {
 		return claim, nil
 	}
 	current, err := pl.handle.ClientSet().ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
@@ -125,9 +183,13 @@ func (pl *Plugin) confirm(ctx context.Context, pod *corev1.Pod, claim *resourcea
 		return nil, fmt.Errorf("read claim %s: %w", klog.KObj(claim), err)
 	}
 	if current.UID != claim.UID || !equality.Semantic.DeepEqual(current.Status.Allocation, claim.Status.Allocation) {
-		return nil, fmt.Errorf("claim %s has changed since devices were looked for", klog.KObj(claim))
+		return nil, hasChanged(claim)
 	}
 	return current, nil
+}
+
+func hasChanged(claim *resourceapi.ResourceClaim) error {
+	return fmt.Errorf("claim %s has changed since devices were looked for", klog.KObj(claim))
 }
 
 // createExtended creates the claim for extended resources, if there is one.
@@ -152,15 +214,13 @@ func (pl *Plugin) createExtended(ctx context.Context, r *reservation) error {
 // moment at which a device looks free.
 func (pl *Plugin) assume(ctx context.Context, r *reservation) {
 	for _, w := range r.written {
-		pl.ledger.Observe(w.claim)
+		pl.inFlight.observe(w.claim)
 		// A claim that was created a moment ago may be unknown to the tracker. It
 		// serves other plugins' scores, which do not depend on this moment.
 		if err := pl.claims.AssumeClaimAfterAPICall(w.claim); err != nil {
 			klog.FromContext(ctx).V(5).Info("Claim not assumed", "resourceclaim", klog.KObj(w.claim), "err", err)
 		}
 	}
-	for _, c := range r.claims {
-		pl.claims.MaybeRemoveClaimPendingAllocation(c.claim.UID, true)
-	}
-	pl.ledger.Unreserve(r.uids()...)
+	pl.inFlight.land(pl.claims, r)
+	pl.inFlight.leave(pl.claims, r, false)
 }

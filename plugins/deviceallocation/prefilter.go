@@ -8,7 +8,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -21,6 +20,9 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if pl.gates.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	if err := joinGroup(cycle, pod, nil); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
 	claims, err := pl.podClaims(pod)
 	if err != nil {
 		return nil, statusOf(err, nil)
@@ -29,11 +31,21 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if len(claims) == 0 && s.extended == nil {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	group, err := pl.podGroup(pod)
+	if err != nil {
+		return nil, statusOf(err, nil)
+	}
+	if s.consumers, err = pl.consumersOf(pod, group); err != nil {
+		return nil, statusOf(err, nil)
+	}
 	if err := pl.feed.load(ctx); err != nil {
 		return nil, fwk.AsStatus(err)
 	}
 	// PostFilter needs the state when PreFilter itself rejects the pod.
 	cycle.Write(stateKey, s)
+	if err := joinGroup(cycle, pod, s); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
 	s.options = pl.searchOptions()
 	s.devices = pl.inventory.Snapshot()
 	s.holders = pl.ledger.Snapshot(s.devices)
@@ -88,13 +100,18 @@ func limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*fwk.PreFilter
 func (pl *Plugin) sortClaims(s *state, pod *corev1.Pod, claims []*resourceapi.ResourceClaim) error {
 	for _, claim := range claims {
 		if claim.Status.Allocation == nil {
-			if pl.claims.GetPendingAllocation(claim.UID) != nil {
-				return claimErrorf("resourceclaim %s is being allocated for another pod", klog.KObj(claim))
+			joined, err := pl.joinClaim(s, pod, claim)
+			if err != nil {
+				return err
 			}
-			s.pending = append(s.pending, claim)
+			if joined != nil {
+				s.joined = append(s.joined, joined)
+			} else {
+				s.pending = append(s.pending, claim)
+			}
 			continue
 		}
-		c, err := pl.checkAllocated(s, pod, claim)
+		c, err := pl.checkAllocated(s, claim)
 		if err != nil {
 			return err
 		}
@@ -103,9 +120,9 @@ func (pl *Plugin) sortClaims(s *state, pod *corev1.Pod, claims []*resourceapi.Re
 	return nil
 }
 
-func (pl *Plugin) checkAllocated(s *state, pod *corev1.Pod, claim *resourceapi.ResourceClaim) (*allocatedClaim, error) {
+func (pl *Plugin) checkAllocated(s *state, claim *resourceapi.ResourceClaim) (*allocatedClaim, error) {
 	c := &allocatedClaim{claim: claim}
-	reserved := resourceclaim.IsReservedForPod(pod, claim, false)
+	reserved := s.consumers.have(claim)
 	if !reserved && len(claim.Status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
 		return nil, claimErrorf("resourceclaim %s has %d consumers, which is the limit", klog.KObj(claim), len(claim.Status.ReservedFor))
 	}

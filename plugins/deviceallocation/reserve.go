@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +20,8 @@ import (
 
 // Reserve enters the devices found for the node in the ledger and tells the
 // framework's tracker, which other plugins read. Group cycles call it a second
-// time with the same state; what is reserved already stays as it is.
+// time with the same state after everything was taken back; the same devices
+// are reserved then, or nothing if somebody took one meanwhile.
 func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	s, err := readState(cycle)
 	if err != nil {
@@ -32,24 +31,21 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 		return nil
 	}
 	found := s.solution(nodeName)
-	if found == nil {
-		if len(s.pending) > 0 {
-			return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: Filter found none", nodeName))
+	if found == nil && len(s.pending) > 0 {
+		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: Filter found none", nodeName))
+	}
+	r := &reservation{node: nodeName, group: pl.groupName(pod)}
+	if found != nil {
+		if err := r.choose(found); err != nil {
+			return statusOf(err, found.variant.problem)
 		}
-		s.reservation = &reservation{node: nodeName}
-		return nil
 	}
-	r, err := newReservation(found, nodeName)
-	if err != nil {
-		return statusOf(err, found.variant.problem)
+	for _, c := range s.joined {
+		r.claims = append(r.claims, reservedClaim{claim: c.claim, allocation: c.allocation})
 	}
-	if err := pl.ledger.Reserve(pl.inventory.Snapshot(), r.devices(s.devices)); err != nil {
+	if err := pl.inFlight.join(pl.claims, r, s.devices); err != nil {
 		// Somebody took a device after the snapshot. The pod tries again at once
 		// with a new one: an event that has been seen will not wake it.
-		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", nodeName, err))
-	}
-	if err := pl.signal(r); err != nil {
-		pl.ledger.Unreserve(r.uids()...)
 		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", nodeName, err))
 	}
 	s.reservation = r
@@ -57,49 +53,38 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 	return nil
 }
 
-func newReservation(found *found, nodeName string) (*reservation, error) {
-	allocations, err := result.Build(found.variant.problem, found.solution, nodeName, uuid.NewUUID)
-	if err != nil {
-		return nil, err
+// choose adds what Filter found.
+func (r *reservation) choose(found *found) error {
+	if found.allocations == nil {
+		allocations, err := result.Build(found.variant.problem, found.solution, r.node, uuid.NewUUID)
+		if err != nil {
+			return err
+		}
+		found.allocations = allocations
 	}
-	r := &reservation{node: nodeName, mappings: found.variant.mappings}
+	r.mappings = found.variant.mappings
 	for i, claim := range found.variant.claims {
-		r.claims = append(r.claims, reservedClaim{claim: claim, allocation: &allocations[i], extended: claim.Name == extendedClaimName})
+		r.claims = append(r.claims, reservedClaim{claim: claim, allocation: &found.allocations[i], extended: claim.Name == extendedClaimName})
 	}
-	return r, nil
+	return nil
 }
 
 // devices lists what the ledger must hold. chosen is what Filter chose from.
 func (r *reservation) devices(chosen *inventory.Snapshot) []ledger.Reservation {
 	reservations := make([]ledger.Reservation, len(r.claims))
-	for i, c := range r.claims {
-		reservations[i] = ledger.Reservation{
-			Claim:      c.claim.UID,
-			Name:       types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
-			Allocation: c.allocation,
-			Chosen:     chosen,
-		}
+	for i := range r.claims {
+		reservations[i] = r.claims[i].reservation(chosen)
 	}
 	return reservations
 }
 
-// signal tells the tracker about the claims as they will be. On failure it has
-// told it about none.
-func (pl *Plugin) signal(r *reservation) error {
-	for i, c := range r.claims {
-		future := c.claim.DeepCopy()
-		if !slices.Contains(future.Finalizers, resourceapi.Finalizer) {
-			future.Finalizers = append(future.Finalizers, resourceapi.Finalizer)
-		}
-		future.Status.Allocation = c.allocation
-		if err := pl.claims.SignalClaimPendingAllocation(c.claim.UID, future); err != nil {
-			for _, told := range r.claims[:i] {
-				pl.claims.MaybeRemoveClaimPendingAllocation(told.claim.UID, false)
-			}
-			return fmt.Errorf("announce allocation of claim %s: %w", klog.KObj(c.claim), err)
-		}
+func (c *reservedClaim) reservation(chosen *inventory.Snapshot) ledger.Reservation {
+	return ledger.Reservation{
+		Claim:      c.claim.UID,
+		Name:       types.NamespacedName{Namespace: c.claim.Namespace, Name: c.claim.Name},
+		Allocation: c.allocation,
+		Chosen:     chosen,
 	}
-	return nil
 }
 
 // Unreserve takes back what Reserve and PreBind did. It may be called at any
@@ -111,22 +96,18 @@ func (pl *Plugin) Unreserve(ctx context.Context, cycle fwk.CycleState, pod *core
 	}
 	r := s.reservation
 	s.reservation = nil
+	pl.inFlight.leave(pl.claims, r, r.doubtful)
 	if r.doubtful {
 		go pl.settle(klog.FromContext(ctx), r)
-	} else {
-		pl.ledger.Unreserve(r.uids()...)
-	}
-	for _, c := range r.claims {
-		if pl.claims.MaybeRemoveClaimPendingAllocation(c.claim.UID, false) {
-			pl.claims.AssumedClaimRestore(c.claim.Namespace, c.claim.Name)
-		}
 	}
 	pl.takeBack(ctx, pod, r)
 }
 
 // takeBack undoes the writes of a PreBind after which the pod could not be
 // bound. A binding whose answer was lost may have happened all the same, and
-// then the pod runs with these devices: the API server is asked first.
+// then the pod runs with these devices: the API server is asked first. What is
+// reserved for the pod's group stays, because other pods of the group may rely
+// on it; PodGroupPostFilter takes it back when none of them runs.
 func (pl *Plugin) takeBack(ctx context.Context, pod *corev1.Pod, r *reservation) {
 	if len(r.written) == 0 && r.created == nil {
 		return
@@ -141,10 +122,10 @@ func (pl *Plugin) takeBack(ctx context.Context, pod *corev1.Pod, r *reservation)
 		return
 	}
 	for _, w := range r.written {
-		if r.created != nil && w.claim.UID == r.created.UID {
+		if w.shared || r.created != nil && w.claim.UID == r.created.UID {
 			continue
 		}
-		if err := pl.writer.Release(ctx, w.claim, pod, w.tied); err != nil {
+		if err := pl.writer.Release(ctx, w.claim, pod.UID, w.tied); err != nil {
 			logger.Error(err, "Cannot release claim", "pod", klog.KObj(pod), "resourceclaim", klog.KObj(w.claim))
 		}
 	}

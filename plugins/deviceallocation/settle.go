@@ -30,7 +30,7 @@ func (pl *Plugin) settle(logger klog.Logger, r *reservation) {
 			pl.observe(ctx, claim)
 		}
 	}
-	pl.ledger.Unreserve(r.uids()...)
+	pl.inFlight.settle(r)
 }
 
 // observe feeds the present state of a claim into the ledger. It gives up only
@@ -48,7 +48,7 @@ func (pl *Plugin) observe(ctx context.Context, claim *resourceapi.ResourceClaim)
 			return false, nil
 		}
 		if current.UID == claim.UID {
-			pl.ledger.Observe(current)
+			pl.inFlight.observe(current)
 		}
 		return true, nil
 	})

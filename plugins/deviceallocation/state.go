@@ -27,6 +27,10 @@ type state struct {
 	// in the order of the pod.
 	allocated []*allocatedClaim
 	pending   []*resourceapi.ResourceClaim
+	// joined are the claims that other pods of the group have devices for.
+	joined []*joinedClaim
+	// consumers are those that the claims get reserved for.
+	consumers consumers
 	// extended is set when device classes back extended resources of the pod.
 	extended *extendedState
 
@@ -86,6 +90,9 @@ type variant struct {
 type found struct {
 	variant  *variant
 	solution *allocator.Solution
+	// allocations are what Reserve made of the solution, for the claims of the
+	// variant. They are made once: other pods of a group may have seen them.
+	allocations []resourceapi.AllocationResult
 }
 
 // read returns the state of an attempt, or nil if the plugin has nothing to do
@@ -130,6 +137,8 @@ func (s *state) needsDevices() bool { return len(s.pending) > 0 || s.extended !=
 type reservation struct {
 	node   string
 	claims []reservedClaim
+	// group is the pod's PodGroup, whose pods share the claims; it may be empty.
+	group types.NamespacedName
 	// mappings belong to the last claim if that is for extended resources.
 	mappings []corev1.ContainerExtendedResourceRequest
 	// written are the claims as PreBind wrote them.
@@ -139,6 +148,8 @@ type reservation struct {
 	doubtful bool
 	// created is the claim made for extended resources in PreBind, or nil.
 	created *resourceapi.ResourceClaim
+	// left says that the attempt has given up its part in the allocations in flight.
+	left bool
 }
 
 type reservedClaim struct {
@@ -151,14 +162,8 @@ type writtenClaim struct {
 	claim *resourceapi.ResourceClaim
 	// tied says that the allocation goes with the last reservation.
 	tied bool
-}
-
-func (r *reservation) uids() []types.UID {
-	uids := make([]types.UID, len(r.claims))
-	for i := range r.claims {
-		uids[i] = r.claims[i].claim.UID
-	}
-	return uids
+	// shared says that it is reserved for the pod's group.
+	shared bool
 }
 
 // unavailable picks the allocated claim that PostFilter should release: one
@@ -170,19 +175,26 @@ func (s *state) unavailable(pod *corev1.Pod) *allocatedClaim {
 	var worst *allocatedClaim
 	for _, c := range s.allocated {
 		idle := c.blocked == "" && c.unreachable.Load() == 0 && len(c.claim.Status.ReservedFor) == 0
-		if idle || reservedByOthers(c.claim, pod) {
+		if idle || reservedForOthers(c.claim, pod.UID) {
 			continue
 		}
-		if worst == nil || c.blocked != "" && worst.blocked == "" ||
-			(c.blocked == "") == (worst.blocked == "") && c.unreachable.Load() > worst.unreachable.Load() {
+		if worst == nil || c.worse(worst) {
 			worst = c
 		}
 	}
 	return worst
 }
 
-func reservedByOthers(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
+// worse compares how much two claims keep a pod from running.
+func (c *allocatedClaim) worse(other *allocatedClaim) bool {
+	if (c.blocked == "") != (other.blocked == "") {
+		return c.blocked != ""
+	}
+	return c.unreachable.Load() > other.unreachable.Load()
+}
+
+func reservedForOthers(claim *resourceapi.ResourceClaim, consumer types.UID) bool {
 	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool {
-		return c.UID != pod.UID
+		return c.UID != consumer
 	})
 }

@@ -1,9 +1,11 @@
 package integration
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/device-scheduler/device-scheduler/test/builders"
@@ -91,4 +93,37 @@ func TestOneClaimUnderTwoNames(t *testing.T) {
 	e.Holds("claim", e.Allocation("a", e.Device("r", "a", "gpu-0")), "pod")
 	e.DeletePod("pod")
 	e.Released("claim")
+}
+
+// As many pods as there are devices, created at once before their devices are:
+// all run, and no device is in use twice (which the end of each test checks).
+func TestAllDevicesAreUsed(t *testing.T) {
+	e := env(t)
+	nodes := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	const each = 12
+	e.Nodes(nodes...)
+	e.Create(class(e, "gpu").Obj())
+	for i := range each * len(nodes) {
+		claimAndPod(e, fmt.Sprint("pod-", i))
+	}
+	for _, node := range nodes {
+		e.Create(gpus(e, node, each).Obj())
+	}
+	e.RunExactly(each*len(nodes), each*len(nodes))
+}
+
+// One device too few on one node, and just enough on another: the search ends
+// at once, where trying all orders of 20 devices would take for ever.
+func TestManyDevicesOfOneRequest(t *testing.T) {
+	e := env(t)
+	e.Nodes("a", "b")
+	e.Create(class(e, "gpu").Obj(), gpus(e, "a", 20).Obj(), gpus(e, "b", 21).Obj(),
+		builders.Claim("claim", builders.Request("r", e.In("gpu")).Count(21)).Obj(), builders.Pod("pod").Claim("claim").Obj())
+	e.Runs("pod", "b")
+	e.Create(builders.Claim("next", builders.Request("r", e.In("gpu")).Count(21)).Obj(), builders.Pod("next").Claim("next").Obj())
+	e.Waits("next", unfit(2, `1 request "r": all matching devices in use, 1 request "r": fewer than 21 matching devices free`))
+	e.UpdateSlice(e.Driver+"-a", func(s *resourceapi.ResourceSlice) {
+		s.Spec.Devices = append(s.Spec.Devices, *builders.Device("gpu-20").Obj())
+	})
+	e.Runs("next", "a")
 }

@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -93,4 +95,60 @@ func TestGenerations(t *testing.T) {
 	e.DeletePod("pod")
 	e.Runs("fourth", "a")
 	e.Took("fourth", "r=a/kept")
+}
+
+// duplicated publishes a pool of a node in two slices that name one device
+// twice.
+func duplicated(e *harness.Env, node string) {
+	e.Create(gpus(e, node, 1).SliceCount(2).Named(e.In(node+"-one")).Obj(), gpus(e, node, 1).SliceCount(2).Named(e.In(node+"-two")).Obj())
+}
+
+// A pool that names a device twice is not used: other nodes are, and where
+// there are none, the pool is the reason.
+func TestDuplicateDevice(t *testing.T) {
+	e := env(t)
+	e.Nodes("a", "b", "c")
+	duplicated(e, "a")
+	e.Create(gpus(e, "b", 1).Obj())
+	waitsForA(e, 1)
+	e.Runs("pod", "b")
+	e.Took("claim", "r=b/gpu-0")
+
+	claimAndPod(e, "next")
+	invalid := func(node string) string {
+		return `request "r": pool ` + e.Driver + "/" + node + ` invalid (duplicate device name)`
+	}
+	e.Waits("next", "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [DeviceAllocation], "+
+		`1 request "r": all matching devices in use, 1 `+invalid("a")+
+		`. nodes without matching devices: 1 request "r": no devices on the node, `+noPreemption(3))
+	duplicated(e, "c")
+	e.Waits("next", unfit(3, `1 request "r": all matching devices in use, 1 `+invalid("a")+", 1 "+invalid("c")))
+	// It is put right.
+	e.UpdateSlice(e.In("c-two"), func(s *resourceapi.ResourceSlice) { s.Spec.Devices[0].Name = "gpu-1" })
+	e.Runs("next", "c")
+	e.Took("next", "r=c/gpu-0")
+}
+
+// The largest slices that the API takes: as many devices as there may be, each
+// with as many attributes, and both as long as they may be.
+func TestLargestSlice(t *testing.T) {
+	e := env(t)
+	e.Nodes("a")
+	long := strings.Repeat("v", resourceapi.DeviceAttributeMaxValueLength)
+	attribute := func(i int) string {
+		return fmt.Sprintf("%s%02d", strings.Repeat("x", resourceapi.DeviceMaxIDLength-2), i)
+	}
+	devices := builders.DevicesNamed("gpu", resourceapi.ResourceSliceMaxDevices, func(i int, d *builders.DeviceBuilder) {
+		for j := range resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice - 1 {
+			d.Attribute(attribute(j), long)
+		}
+		d.Attribute("index", i)
+	})
+	e.Create(class(e, "gpu").Obj(), pool(e, "a", devices...).Obj(),
+		builders.Claim("claim", builders.Request("r", e.In("gpu")).Select(
+			own(e, "attributes")+fmt.Sprintf(".index == %d", len(devices)-1),
+			own(e, "attributes")+"."+attribute(0)+".startsWith('vvv')")).Obj(),
+		builders.Pod("pod").Claim("claim").Obj())
+	e.Runs("pod", "a")
+	e.Took("claim", fmt.Sprintf("r=a/gpu-%d", len(devices)-1))
 }

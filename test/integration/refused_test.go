@@ -3,74 +3,30 @@ package integration
 import (
 	"testing"
 
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
-
 	"github.com/device-scheduler/device-scheduler/test/builders"
+	"github.com/device-scheduler/device-scheduler/test/integration/harness"
 )
 
-// Devices whose features this scheduler does not know are not handed out, and
-// the feature is named.
-func TestDevicesWithUnsupportedFeatures(t *testing.T) {
-	tests := map[string]struct {
-		device  *builders.DeviceBuilder
-		counter bool
-		want    string
-	}{
-		"partitionable": {
-			device: builders.Device("part").With(func(d *resourceapi.Device) {
-				d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{
-					CounterSet: "set", Counters: map[string]resourceapi.Counter{"memory": {Value: resource.MustParse("1Gi")}},
-				}}
-			}),
-			counter: true,
-			want:    "partitionable devices",
-		},
-		"shareable": {
-			device: builders.Device("share").Capacity("memory", "80Gi").With(func(d *resourceapi.Device) {
-				d.AllowMultipleAllocations = ptr.To(true)
-			}),
-			want: "consumable capacity",
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			e := env(t)
-			e.Nodes("a")
-			devices := pool(e, "a", tc.device)
-			if tc.counter {
-				// Counters are in a slice of their own.
-				counters := builders.Slice(e.Driver, "a").Named(e.In("counters")).SliceCount(2).OnNode(e.In("a")).Obj()
-				counters.Spec.SharedCounters = []resourceapi.CounterSet{{
-					Name: "set", Counters: map[string]resourceapi.Counter{"memory": {Value: resource.MustParse("4Gi")}},
-				}}
-				e.Create(counters)
-				devices.SliceCount(2)
-			}
-			e.Create(class(e, "gpu").Obj(), devices.Obj(),
-				builders.Claim("claim", builders.Request("r", e.In("gpu"))).Obj(), builders.Pod("pod").Claim("claim").Obj())
-			e.Waits("pod", unfit(1, `1 request "r": matching devices need `+tc.want+", which this scheduler does not support"))
-			// An ordinary device beside it is handed out.
-			e.Create(builders.Slice(e.Driver, "other").OnNode(e.In("a")).Devices(builders.Device("whole")).Obj())
-			e.Runs("pod", "a")
-			e.Took("claim", "r=other/whole")
-		})
-	}
-}
-
-// A claim that needs a feature which this scheduler does not know waits.
-func TestClaimWithUnsupportedFeature(t *testing.T) {
+// With the gate of a feature off, what needs it is not handed out, or waits, and
+// the feature is named. Ordinary devices beside it are.
+func TestFeatureGatesAreOff(t *testing.T) {
 	e := env(t)
+	e.ReplaceScheduler("off", harness.SchedulerOptions{FeatureGates: map[string]bool{
+		"DRAConsumableCapacity": false, "DRAFractionalCapacityRange": false, "DRAPartitionableDevices": false,
+	}})
 	e.Nodes("a")
-	e.Create(class(e, "gpu").Obj(), gpus(e, "a", 1).Obj(),
-		builders.Claim("claim", builders.Request("r", e.In("gpu")).With(func(r *resourceapi.ExactDeviceRequest) {
-			r.Capacity = &resourceapi.CapacityRequirements{
-				Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("1Gi")},
-			}
-		})).Obj(),
-		builders.Pod("pod").Claim("claim").Obj())
-	e.Waits("pod", unfit(1, `claim claim, request "r": needs consumable capacity, which this scheduler does not support`))
+	counters := builders.Slice(e.Driver, "a").Named(e.In("counters")).SliceCount(2).OnNode(e.In("a")).
+		CounterSet("set", map[string]string{"memory": "4Gi"})
+	partition := pool(e, "a", builders.Device("part").Consumes("set", map[string]string{"memory": "1Gi"})).SliceCount(2)
+	share := builders.Request("r", e.In("gpu")).Capacity("memory", "1Gi")
+	e.Create(class(e, "gpu").Obj(), counters.Obj(), partition.Obj(),
+		builders.Claim("partition", builders.Request("r", e.In("gpu"))).Obj(), builders.Pod("partition").Claim("partition").Obj(),
+		builders.Claim("share", share).Obj(), builders.Pod("share").Claim("share").Obj())
+	e.Waits("partition", unfit(1, `1 request "r": matching devices need partitionable devices, for which the feature gate of this scheduler is off`))
+	e.Waits("share", unfit(1, `claim share, request "r": needs consumable capacity, for which the feature gate of this scheduler is off`))
+	e.Create(builders.Slice(e.Driver, "other").OnNode(e.In("a")).Devices(builders.Device("whole")).Obj())
+	e.Runs("partition", "a")
+	e.Took("partition", "r=other/whole")
 }
 
 // A class that is missing, or whose selector fails everywhere, harms only the

@@ -1,9 +1,12 @@
 package integration
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,4 +101,59 @@ func fill(t *testing.T, e *harness.Env, name string, n int) {
 	if err != nil {
 		t.Fatalf("write consumers: %v", err)
 	}
+}
+
+// Where consumers leave, as many pods that wait take their places.
+func TestManyConsumersTakeTurns(t *testing.T) {
+	e := env(t)
+	e.Nodes("a")
+	e.Create(class(e, "gpu").Obj(), gpus(e, "a", 1).Obj(),
+		builders.Claim("shared", builders.Request("r", e.In("gpu"))).Obj(), builders.Pod("first").Claim("shared").Obj())
+	e.Runs("first", "a")
+	fill(t, e, "shared", resourceapi.ResourceClaimReservedForMaxSize-3)
+	const pods = 8
+	for i := range pods {
+		e.Create(builders.Pod(fmt.Sprint("pod-", i)).Claim("shared").Obj())
+	}
+	e.RunExactly(4, pods+1)
+	e.Await("the other consumers to leave", func(ctx context.Context) string {
+		claim := e.Claim("shared")
+		claim.Status.ReservedFor = slices.DeleteFunc(claim.Status.ReservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool {
+			return c.APIGroup != ""
+		})
+		if _, err := e.Client.ResourceV1().ResourceClaims(e.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+			return err.Error() // the scheduler writes as well
+		}
+		return ""
+	})
+	e.RunExactly(pods+1, pods+1)
+}
+
+// The statuses that drivers write about devices in use are none of the
+// scheduler's business: they stay when further pods come.
+func TestStatusOfDevices(t *testing.T) {
+	e := env(t)
+	e.Nodes("a")
+	e.Create(class(e, "nic").Obj(), gpus(e, "a", 1).Obj(),
+		builders.Claim("shared", builders.Request("r", e.In("nic"))).Obj(), builders.Pod("first").Claim("shared").Obj())
+	e.Runs("first", "a")
+	statuses := []resourceapi.AllocatedDeviceStatus{{
+		Driver: e.Driver, Pool: "a", Device: "gpu-0",
+		Conditions:  []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Configured", LastTransitionTime: metav1.Unix(1, 0)}},
+		NetworkData: &resourceapi.NetworkDeviceData{InterfaceName: "net-1", IPs: []string{"10.9.8.0/24"}, HardwareAddress: "ea:9f:cb:40:b1:7b"},
+	}}
+	claim := e.Claim("shared")
+	claim.Status.Devices = statuses
+	if _, err := e.Client.ResourceV1().ResourceClaims(e.Namespace).UpdateStatus(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("write statuses of devices: %v", err)
+	}
+	e.Create(builders.Pod("second").Claim("shared").Obj())
+	e.Runs("second", "a")
+	if diff := cmp.Diff(statuses, e.Claim("shared").Status.Devices); diff != "" {
+		t.Errorf("statuses of devices (-want +got):\n%s", diff)
+	}
+	e.AwaitConsumers("shared", "first", "second")
+	e.DeletePod("first")
+	e.DeletePod("second")
+	e.Released("shared")
 }

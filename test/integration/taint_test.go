@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -134,4 +135,33 @@ func TestTaintOnTheDeviceOfASharedClaim(t *testing.T) {
 	deleteRule(t, e, "repair")
 	e.Runs("second", "a")
 	e.Holds("shared", e.Allocation("a", e.Device("r", "a", "gpu-0")), "first", "second")
+}
+
+// A rule counts for slices that are published after it as well.
+func TestRuleBeforeItsSlice(t *testing.T) {
+	e := env(t)
+	e.Nodes("a")
+	e.Create(rule(e, "repair", "a", resourceapi.DeviceTaintEffectNoSchedule), class(e, "gpu").Obj(), gpus(e, "a", 1).Obj())
+	claimAndPod(e, "pod")
+	e.Waits("pod", unfit(1, `1 request "r": free devices have the untolerated taint example.com/repair=today:NoSchedule`))
+	e.Create(builders.Claim("brave", builders.Request("r", e.In("gpu")).Tolerate("example.com/repair")).Obj(),
+		builders.Pod("brave").Claim("brave").Obj())
+	e.Runs("brave", "a")
+	e.Took("brave", "r=a/gpu-0")
+}
+
+// A pod whose devices come from an extended resource goes like any other one
+// when they must not be used any more, and so does its claim. Nothing in the pod
+// can tolerate the taint.
+func TestNoExecuteAndAnExtendedResource(t *testing.T) {
+	e := env(t)
+	e.Nodes("a")
+	gpu := class(e, "gpu").Obj()
+	gpu.Spec.ExtendedResourceName = ptr.To(e.Driver + "/gpu")
+	e.Create(gpu, gpus(e, "a", 1).Obj(), asking("pod", corev1.ResourceName(e.Driver+"/gpu"), 1, 0))
+	e.Runs("pod", "a")
+	e.Holds(extendedClaim(t, e, "pod"), e.Allocation("a", e.Device("container-0-request-0", "a", "gpu-0")), "pod")
+	e.Create(rule(e, "broken", "a", resourceapi.DeviceTaintEffectNoExecute))
+	e.PodGone("pod")
+	e.OnlyClaims()
 }

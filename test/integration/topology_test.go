@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
@@ -67,4 +68,48 @@ func TestPerDeviceNodeSelection(t *testing.T) {
 		allocation.NodeSelector = builders.NodesWith(zone, "east")
 	}
 	e.Holds("two", allocation, "two")
+}
+
+// A device that four nodes reach serves four pods that share its claim, each on
+// a node of its own.
+func TestDeviceOfSeveralNodes(t *testing.T) {
+	e := env(t)
+	names := []string{"a", "b", "c", "d", "e"}
+	for i, name := range names {
+		rack := "one"
+		if i == 4 {
+			rack = "two"
+		}
+		e.Create(builders.Node(e.In(name), zone, rack, "kubernetes.io/hostname", e.In(name)))
+	}
+	e.NodesReady(names...)
+	e.Create(class(e, "gpu").Obj(), builders.Slice(e.Driver, "pool").PerDevice().Devices(
+		builders.Device("multi").OnNodesWith(zone, "one")).Obj(),
+		builders.Claim("shared", builders.Request("r", e.In("gpu"))).Obj())
+	nodes := make(map[string]bool)
+	pods := []string{"one", "two", "three", "four"}
+	for _, name := range pods {
+		e.Create(apart(builders.Pod(name).Claim("shared").Obj()))
+	}
+	for _, name := range pods {
+		nodes[e.Runs(name, "").Spec.NodeName] = true
+	}
+	if len(nodes) != len(pods) || nodes[e.In("e")] {
+		t.Errorf("the pods run on nodes %v, want those of rack one", nodes)
+	}
+	e.Holds("shared", &resourceapi.AllocationResult{
+		Devices:      resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{e.Device("r", "pool", "multi")}},
+		NodeSelector: builders.NodesWith(zone, "one"),
+	}, pods...)
+}
+
+// apart keeps pods of the test from sharing a node.
+func apart(pod *corev1.Pod) *corev1.Pod {
+	pod.Labels = map[string]string{"apart": "yes"}
+	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels}, TopologyKey: "kubernetes.io/hostname",
+		}},
+	}}
+	return pod
 }

@@ -52,7 +52,7 @@ type offer struct {
 	shareable bool
 	// charged says that the counters are charged already, for a share that
 	// somebody holds.
-	charged  bool
+	charged bool
 	// consumes is set if the driver says anything about counters at all.
 	consumes bool
 	counters []draw

@@ -19,6 +19,17 @@ type Write struct {
 	// Allocation goes into the claim. nil: the claim must still have the allocation that it has in Claim, and is only
 	// reserved. It is not changed.
 	Allocation *resourceapi.AllocationResult
+	// Consumer is what the claim gets reserved for, if not for the pod: the PodGroup that the claim is bound to
+	// (KEP-5729). nil means the pod.
+	Consumer *resourceapi.ResourceClaimConsumerReference
+}
+
+// consumer returns what the claim gets reserved for.
+func (w *Write) consumer(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference {
+	if w.Consumer != nil {
+		return *w.Consumer
+	}
+	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
 }
 
 // Bind allocates and reserves claims for a pod: all of them, or none. Claims are written in parallel; nothing is
@@ -31,11 +42,18 @@ type Write struct {
 // names may still be allocated. Only the finalizer stays: another scheduler may rely on it by now, and the
 // controller-manager removes it with the claim. Errors that are found in the claims as last seen (such as
 // ErrTooManyConsumers) cause no write at all.
+//
+// A reservation for a PodGroup stays as well, with the allocation under it. Another pod of the group may have found it
+// and rely on it without having written anything itself:
+//
+//	pod 1  writes claim 1 for the group
+//	pod 2  finds claim 1 reserved for the group, gets bound
+//	pod 1  fails to write claim 2
 func (w *Writer) Bind(ctx context.Context, pod *v1.Pod, writes []Write) (written []*resourceapi.ResourceClaim, err error) {
 	attempts := make([]*attempt, 0, len(writes))
 	seen := make(map[types.UID]bool, len(writes))
 	for _, write := range writes {
-		a := &attempt{w: w, pod: pod, write: write, claim: write.Claim}
+		a := &attempt{w: w, consumer: write.consumer(pod), write: write, claim: write.Claim}
 		if seen[write.Claim.UID] {
 			return nil, claimError(OperationBind, write.Claim, ErrListedTwice)
 		}
@@ -63,10 +81,10 @@ func (w *Writer) rollBack(ctx context.Context, attempts []*attempt) error {
 	ctx, cancel := w.cleanupContext(ctx)
 	defer cancel()
 	return forEach(attempts, func(a *attempt) error {
-		if !a.reserved {
+		if !a.reserved || a.write.Consumer != nil {
 			return nil
 		}
-		removed, err := w.remove(ctx, OperationRollBack, a.claim, a.pod.UID, a.allocation())
+		removed, err := w.remove(ctx, OperationRollBack, a.claim, a.consumer.UID, a.allocation())
 		if removed {
 			w.observer.RolledBack()
 		}
@@ -76,22 +94,23 @@ func (w *Writer) rollBack(ctx context.Context, attempts []*attempt) error {
 
 // attempt is one claim's part of one Bind. It is used by one goroutine at a time.
 type attempt struct {
-	w     *Writer
-	pod   *v1.Pod
-	write Write
+	w        *Writer
+	consumer resourceapi.ResourceClaimConsumerReference
+	write    Write
 	// claim is the newest version that is known.
 	claim *resourceapi.ResourceClaim
-	// allocated and reserved say what this attempt wrote or, after a lost answer, may have written. Without that it
-	// must not be taken back.
-	allocated, reserved bool
+	// reserved says that this attempt wrote the reservation or, after a lost answer, may have written it. Without
+	// that nothing must be taken back.
+	reserved bool
 }
 
 // allocation returns the allocation that must not outlive this attempt's reservation if that turns out to be the last
 // one; nil if there is none.
 func (a *attempt) allocation() *resourceapi.AllocationResult {
 	switch {
-	case a.allocated:
-		return a.write.Allocation
+	case a.write.Allocation != nil:
+		// Written by this attempt, or by another pod that shares the allocation and may be gone by now.
+		return a.wanted()
 	case len(a.write.Claim.Status.ReservedFor) > 0:
 		// The claim was in use when this attempt joined. Whoever had it may have left since, and kept the allocation
 		// only because of this reservation: pod 1 allocates, pod 2 reserves, 1 rolls back, 2 rolls back. The last one
@@ -101,6 +120,18 @@ func (a *attempt) allocation() *resourceapi.AllocationResult {
 		// The claim was allocated but idle: it is left as it was found.
 		return nil
 	}
+}
+
+// wanted returns the allocation that the claim is to have, or nil if it is to keep its own. Pods that share one write it
+// at different times: the time of whoever was first counts.
+func (a *attempt) wanted() *resourceapi.AllocationResult {
+	stored := a.claim.Status.Allocation
+	if a.write.Allocation == nil || stored == nil {
+		return a.write.Allocation
+	}
+	want := *a.write.Allocation
+	want.AllocationTimestamp = stored.AllocationTimestamp
+	return &want
 }
 
 // run writes until nothing is missing or something is in the way.
@@ -149,11 +180,10 @@ func (a *attempt) try(ctx context.Context) error {
 		next.Status.Allocation = a.write.Allocation.DeepCopy()
 	}
 	if missing.reservation {
-		next.Status.ReservedFor = append(next.Status.ReservedFor, reservationFor(a.pod))
+		next.Status.ReservedFor = append(next.Status.ReservedFor, a.consumer)
 	}
 	updated, err := a.w.updateStatus(ctx, OperationWriteStatus, next)
 	if err == nil || isLost(err) {
-		a.allocated = a.allocated || missing.allocation
 		a.reserved = a.reserved || missing.reservation
 	}
 	if err != nil {
@@ -176,7 +206,7 @@ func (a *attempt) missing() (parts, error) {
 	if a.claim.DeletionTimestamp != nil {
 		return missing, ErrBeingDeleted
 	}
-	want := a.write.Allocation
+	want := a.wanted()
 	if want == nil {
 		want = a.write.Claim.Status.Allocation
 	}
@@ -195,7 +225,7 @@ func (a *attempt) missing() (parts, error) {
 			return missing, ErrAllocatedElsewhere
 		}
 	}
-	if !isReservedFor(a.claim, a.pod.UID) {
+	if !isReservedFor(a.claim, a.consumer.UID) {
 		missing.reservation = true
 		if len(status.ReservedFor) >= resourceapi.ResourceClaimReservedForMaxSize {
 			return missing, ErrTooManyConsumers

@@ -15,9 +15,13 @@
 //     again. Claims that stayed allocated without a pod would hold their devices until somebody deletes them: the
 //     controller-manager deallocates only claims from which it removed the last consumer itself.
 //
+// What is reserved for a PodGroup is the exception from all or nothing: it stays, because other pods of the group may
+// rely on it, until Deallocate or Release is called for the group.
+//
 // One gap is left, and it closes itself: a write whose answer was lost may be applied after the roll-back has looked.
 // It then carries the pod's reservation. The pod's next attempt finds the claim allocated and uses it; if the pod is
 // deleted instead, the controller-manager removes the reservation and with it the allocation.
 //
-// The callers are the plugin's PreBind (Bind), Unreserve (Release) and PostFilter (Deallocate, DeleteClaim).
+// The callers are the plugin's PreBind (Bind), Unreserve (Release), PostFilter (Deallocate, DeleteClaim) and
+// PodGroupPostFilter (Deallocate, Release).
 package claimwriter

@@ -5,27 +5,26 @@ import (
 	"errors"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 )
 
-// Release takes a pod out of a claim's consumers. With withAllocation it also takes out the allocation in claim, provided
+// Release takes a pod, or a PodGroup, out of a claim's consumers. With withAllocation it also takes out the allocation in claim, provided
 // that the API server still has that one and no other consumer needs it; the caller says so if the allocation was
-// written by its own attempt for this pod, or was in use already when this pod joined.
+// written by its own attempt for this consumer, or was in use already when the consumer joined.
 //
-// It is idempotent: a claim that is gone, was replaced under its name, or is not reserved for the pod needs nothing. It
+// It is idempotent: a claim that is gone, was replaced under its name, or is not reserved for the consumer needs nothing. It
 // does not end with ctx, because what is given up must not stay reserved, but after the writer's clean-up time-out.
 // The error, an *Error, then means that the claim may still be reserved. claim is not changed.
-func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, pod *v1.Pod, withAllocation bool) error {
+func (w *Writer) Release(ctx context.Context, claim *resourceapi.ResourceClaim, consumer types.UID, withAllocation bool) error {
 	ctx, cancel := w.cleanupContext(ctx)
 	defer cancel()
 	var allocation *resourceapi.AllocationResult
 	if withAllocation {
 		allocation = claim.Status.Allocation
 	}
-	_, err := w.remove(ctx, OperationRelease, claim, pod.UID, allocation)
+	_, err := w.remove(ctx, OperationRelease, claim, consumer, allocation)
 	return err
 }
 
@@ -80,16 +79,12 @@ func clearAllocation(claim *resourceapi.ResourceClaim) {
 }
 
 // Deallocate takes the allocation that a claim has in claim out of it, with consumers and device statuses, and returns
-// the claim as the API server has it now. pod is the only consumer that it may have; nil: it may have none.
+// the claim as the API server has it now. consumer is the only one that it may have; "": it may have none.
 //
 // The error, an *Error, is ErrInUse if the claim has another consumer, ErrAllocatedElsewhere if it has another
 // allocation by now, ErrGone or ErrReplaced if it does not exist any more. A claim without an allocation needs no write
 // and is no error. claim is not changed.
-func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClaim, pod *v1.Pod) (*resourceapi.ResourceClaim, error) {
-	var consumer types.UID
-	if pod != nil {
-		consumer = pod.UID
-	}
+func (w *Writer) Deallocate(ctx context.Context, claim *resourceapi.ResourceClaim, consumer types.UID) (*resourceapi.ResourceClaim, error) {
 	current := claim
 	stale := false
 	err := untilSettled(ctx, retry.DefaultRetry, func() (err error) {

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
-	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/claimwriter"
 )
@@ -19,6 +19,9 @@ func withDeviceStatus(c *resourceapi.ResourceClaim) {
 	raw, _ := json.Marshal(map[string]string{"state": "ready"})
 	c.Status.Devices = []resourceapi.AllocatedDeviceStatus{{Driver: "gpu.example.com", Pool: "worker-1", Device: "gpu-0", Data: &runtime.RawExtension{Raw: raw}}}
 }
+
+// web is the consumer that gives up its claims.
+const web types.UID = "web-uid"
 
 func TestRelease(t *testing.T) {
 	ours := newClaim("a", allocated("gpu-0"), reserved("web"), withDeviceStatus)
@@ -64,7 +67,7 @@ func TestRelease(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 
-				err := w.Release(ctx, seen, newPod("web"), tc.withAllocation)
+				err := w.Release(ctx, seen, web, tc.withAllocation)
 
 				checkError(t, err, tc.wantError, claimwriter.OperationRelease, "a")
 				checkWrites(t, api, tc.wantWrites...)
@@ -83,7 +86,7 @@ func TestRelease(t *testing.T) {
 					return
 				}
 				version := api.seen("a").ResourceVersion
-				if err := w.Release(ctx, seen, newPod("web"), tc.withAllocation); err != nil {
+				if err := w.Release(ctx, seen, web, tc.withAllocation); err != nil {
 					t.Errorf("second Release: %v", err)
 				}
 				if again := api.seen("a").ResourceVersion; again != version {
@@ -102,29 +105,29 @@ func TestDeallocate(t *testing.T) {
 	}
 	tests := map[string]struct {
 		claim      *resourceapi.ResourceClaim
-		pod        *v1.Pod
+		consumer   types.UID
 		faults     []*fault
 		want       state
 		wantWrites []string
 		wantError  error
 		wantFailed claimwriter.Operation
 	}{
-		"idle":                   {claim: idle, pod: newPod("web"), want: state{Protected: true}, wantWrites: []string{status}},
-		"idle, for no pod":       {claim: idle, want: state{Protected: true}, wantWrites: []string{status}},
-		"reserved for the pod":   {claim: newClaim("a", allocated("gpu-0"), reserved("web")), pod: newPod("web"), want: state{Protected: true}, wantWrites: []string{status}},
-		"reserved for another":   {claim: newClaim("a", allocated("gpu-0"), reserved("x")), pod: newPod("web"), want: state{"gpu-0", []string{"pods/x"}, true}, wantError: claimwriter.ErrInUse},
-		"reserved for both":      {claim: newClaim("a", allocated("gpu-0"), reserved("web", "x")), pod: newPod("web"), want: state{"gpu-0", []string{"pods/web", "pods/x"}, true}, wantError: claimwriter.ErrInUse},
-		"reserved, for no pod":   {claim: newClaim("a", allocated("gpu-0"), reserved("x")), want: state{"gpu-0", []string{"pods/x"}, true}, wantError: claimwriter.ErrInUse},
-		"not allocated":          {claim: newClaim("a"), pod: newPod("web"), want: state{}},
-		"reserved meanwhile":     {claim: idle, pod: newPod("web"), faults: meanwhile(reserved("x")), want: state{"gpu-0", []string{"pods/x"}, true}, wantWrites: []string{status}, wantError: claimwriter.ErrInUse},
-		"allocated anew":         {claim: idle, pod: newPod("web"), faults: meanwhile(allocated("gpu-8")), want: state{Device: "gpu-8", Protected: true}, wantWrites: []string{status}, wantError: claimwriter.ErrAllocatedElsewhere},
-		"deallocated meanwhile":  {claim: idle, pod: newPod("web"), faults: meanwhile(func(c *resourceapi.ResourceClaim) { c.Status = resourceapi.ResourceClaimStatus{} }), want: state{Protected: true}, wantWrites: []string{status}},
-		"replaced meanwhile":     {claim: idle, pod: newPod("web"), faults: meanwhile(replaced), want: state{}, wantWrites: []string{status}, wantError: claimwriter.ErrReplaced},
-		"other change meanwhile": {claim: idle, pod: newPod("web"), faults: meanwhile(func(c *resourceapi.ResourceClaim) { c.Labels = map[string]string{"a": "b"} }), want: state{Protected: true}, wantWrites: []string{status, status}},
-		"lost answer, written":   {claim: idle, pod: newPod("web"), faults: []*fault{{request: updateStatus, times: 1, err: errTimeout, applied: true}}, want: state{Protected: true}, wantWrites: []string{status}},
-		"lost answer, unwritten": {claim: idle, pod: newPod("web"), faults: []*fault{{request: updateStatus, times: 1, err: errReset}}, want: state{Protected: true}, wantWrites: []string{status, status}},
-		"refused":                {claim: idle, pod: newPod("web"), faults: []*fault{{request: updateStatus, times: 1, err: errForbidden}}, want: state{Device: "gpu-0", Protected: true}, wantWrites: []string{status}, wantError: errForbidden},
-		"refused after a conflict": {claim: idle, pod: newPod("web"), faults: []*fault{{request: updateStatus, times: 1, err: errConflict}, {request: get, times: 1, err: errForbidden}},
+		"idle":                   {claim: idle, consumer: web, want: state{Protected: true}, wantWrites: []string{status}},
+		"idle, for nobody":       {claim: idle, want: state{Protected: true}, wantWrites: []string{status}},
+		"reserved for the pod":   {claim: newClaim("a", allocated("gpu-0"), reserved("web")), consumer: web, want: state{Protected: true}, wantWrites: []string{status}},
+		"reserved for another":   {claim: newClaim("a", allocated("gpu-0"), reserved("x")), consumer: web, want: state{"gpu-0", []string{"pods/x"}, true}, wantError: claimwriter.ErrInUse},
+		"reserved for both":      {claim: newClaim("a", allocated("gpu-0"), reserved("web", "x")), consumer: web, want: state{"gpu-0", []string{"pods/web", "pods/x"}, true}, wantError: claimwriter.ErrInUse},
+		"reserved, for nobody":   {claim: newClaim("a", allocated("gpu-0"), reserved("x")), want: state{"gpu-0", []string{"pods/x"}, true}, wantError: claimwriter.ErrInUse},
+		"not allocated":          {claim: newClaim("a"), consumer: web, want: state{}},
+		"reserved meanwhile":     {claim: idle, consumer: web, faults: meanwhile(reserved("x")), want: state{"gpu-0", []string{"pods/x"}, true}, wantWrites: []string{status}, wantError: claimwriter.ErrInUse},
+		"allocated anew":         {claim: idle, consumer: web, faults: meanwhile(allocated("gpu-8")), want: state{Device: "gpu-8", Protected: true}, wantWrites: []string{status}, wantError: claimwriter.ErrAllocatedElsewhere},
+		"deallocated meanwhile":  {claim: idle, consumer: web, faults: meanwhile(func(c *resourceapi.ResourceClaim) { c.Status = resourceapi.ResourceClaimStatus{} }), want: state{Protected: true}, wantWrites: []string{status}},
+		"replaced meanwhile":     {claim: idle, consumer: web, faults: meanwhile(replaced), want: state{}, wantWrites: []string{status}, wantError: claimwriter.ErrReplaced},
+		"other change meanwhile": {claim: idle, consumer: web, faults: meanwhile(func(c *resourceapi.ResourceClaim) { c.Labels = map[string]string{"a": "b"} }), want: state{Protected: true}, wantWrites: []string{status, status}},
+		"lost answer, written":   {claim: idle, consumer: web, faults: []*fault{{request: updateStatus, times: 1, err: errTimeout, applied: true}}, want: state{Protected: true}, wantWrites: []string{status}},
+		"lost answer, unwritten": {claim: idle, consumer: web, faults: []*fault{{request: updateStatus, times: 1, err: errReset}}, want: state{Protected: true}, wantWrites: []string{status, status}},
+		"refused":                {claim: idle, consumer: web, faults: []*fault{{request: updateStatus, times: 1, err: errForbidden}}, want: state{Device: "gpu-0", Protected: true}, wantWrites: []string{status}, wantError: errForbidden},
+		"refused after a conflict": {claim: idle, consumer: web, faults: []*fault{{request: updateStatus, times: 1, err: errConflict}, {request: get, times: 1, err: errForbidden}},
 			want: state{Device: "gpu-0", Protected: true}, wantWrites: []string{status}, wantError: errForbidden, wantFailed: claimwriter.OperationRead},
 	}
 	for name, tc := range tests {
@@ -133,7 +136,7 @@ func TestDeallocate(t *testing.T) {
 				api := newFaultyAPI(t, []*resourceapi.ResourceClaim{tc.claim}, tc.faults...)
 				seen := api.seen("a")
 				before := seen.DeepCopy()
-				got, err := claimwriter.New(api.client, nil, 0).Deallocate(t.Context(), seen, tc.pod)
+				got, err := claimwriter.New(api.client, nil, 0).Deallocate(t.Context(), seen, tc.consumer)
 				failed := tc.wantFailed
 				if failed == "" {
 					failed = claimwriter.OperationDeallocate

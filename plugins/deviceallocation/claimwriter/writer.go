@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,8 +139,4 @@ func isReservedForOthers(claim *resourceapi.ResourceClaim, consumer types.UID) b
 	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourceapi.ResourceClaimConsumerReference) bool {
 		return c.UID != consumer
 	})
-}
-
-func reservationFor(pod *v1.Pod) resourceapi.ResourceClaimConsumerReference {
-	return resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID}
 }

@@ -274,7 +274,10 @@ func TestUntoleratedTaint(t *testing.T) {
 		"for information":  {taints: []resourceapi.DeviceTaint{taint("a", resourceapi.DeviceTaintEffectNone)}},
 		"from the future":  {taints: []resourceapi.DeviceTaint{taint("a", "NoSuchEffect")}},
 		"tolerated":        {taints: []resourceapi.DeviceTaint{taint("a", resourceapi.DeviceTaintEffectNoExecute)}, tolerations: tolerate("a")},
-		"one of two":       {taints: []resourceapi.DeviceTaint{taint("a", resourceapi.DeviceTaintEffectNoExecute), taint("b", resourceapi.DeviceTaintEffectNoSchedule)}, tolerations: tolerate("a"), want: "b"},
+		"a toleration from the future": {taints: []resourceapi.DeviceTaint{taint("a", resourceapi.DeviceTaintEffectNoExecute)}, tolerations: []resourceapi.DeviceToleration{
+			{Key: "a", Operator: resourceapi.DeviceTolerationOpExists, Effect: "NoSuchEffect"}, {Key: "a", Operator: "Resembles"},
+		}, want: "a"},
+		"one of two": {taints: []resourceapi.DeviceTaint{taint("a", resourceapi.DeviceTaintEffectNoExecute), taint("b", resourceapi.DeviceTaintEffectNoSchedule)}, tolerations: tolerate("a"), want: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -13,6 +13,8 @@ import (
 const (
 	gpu = "example.com/gpu"
 	nic = "example.com/nic"
+	// implicit is the other name of what backs gpu.
+	implicit = "deviceclass.resource.kubernetes.io/gpu"
 )
 
 // containerOf is a container with requests, given as name, quantity and so on.
@@ -102,6 +104,27 @@ func TestRequests(t *testing.T) {
 				"before example.com/gpu container-1-request-0", "after example.com/gpu container-2-request-0",
 			},
 		},
+		"a later container needs more than the sidecar before it": {
+			init:       []corev1.Container{containerOf("before", nic, "1"), sidecar("side", nic, "1"), containerOf("after", nic, "2")},
+			containers: []corev1.Container{containerOf("main", gpu, "1")},
+			requests:   []string{"container-1-request-0 nic 1", "container-2-request-0 nic 2", "container-3-request-0 gpu 1"},
+			mappings: []string{
+				"main example.com/gpu container-3-request-0", "side example.com/nic container-1-request-0",
+				"before example.com/nic container-1-request-0", "after example.com/nic container-2-request-0",
+			},
+		},
+		"the two names of a class": {
+			init:       []corev1.Container{containerOf("init", gpu, "1", implicit, "2")},
+			containers: []corev1.Container{containerOf("main", gpu, "1", implicit, "1")},
+			requests: []string{
+				"container-0-request-0 gpu 1", "container-1-request-0 gpu 1", "container-1-request-1 gpu 1",
+			},
+			mappings: []string{
+				"main deviceclass.resource.kubernetes.io/gpu container-1-request-0",
+				"init deviceclass.resource.kubernetes.io/gpu container-1-request-0", "init deviceclass.resource.kubernetes.io/gpu container-0-request-0",
+				"main example.com/gpu container-1-request-1", "init example.com/gpu container-1-request-1",
+			},
+		},
 		"none, fractions and other resources": {
 			containers: []corev1.Container{containerOf("none", gpu, "0"), containerOf("half", gpu, "500m"), containerOf("other", "example.com/other", "1")},
 		},
@@ -110,7 +133,7 @@ func TestRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: tc.init, Containers: tc.containers}}
 			before := pod.DeepCopy().String()
-			requests, mappings := Requests(pod, Classes{gpu: "gpu", nic: "nic"})
+			requests, mappings := Requests(pod, Classes{gpu: "gpu", nic: "nic", implicit: "gpu"})
 			var gotRequests, gotMappings []string
 			for _, r := range requests {
 				gotRequests = append(gotRequests, fmt.Sprintf("%s %s %d", r.Name, r.Exactly.DeviceClassName, r.Exactly.Count))

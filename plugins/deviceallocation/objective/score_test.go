@@ -2,6 +2,7 @@ package objective_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -70,6 +71,14 @@ func TestScore(t *testing.T) {
 			[]*allocator.Solution{more(solution(0, 1, 0), 32), solution(0, 2, 0)}, pack, []int64{99, 0}},
 		"ranks alone, as in kube-scheduler": {
 			[]*allocator.Solution{solution(0, 0, 0, 0), solution(0, 0, 4, 0), solution(0, 0, 7, 7)}, objective.Weights{}, []int64{100, 75, 12}},
+		"the first and the second choice": {
+			[]*allocator.Solution{solution(0, 0, 0), solution(0, 0, 1)}, objective.Weights{}, []int64{100, 87}},
+		"two requests on three nodes": {
+			[]*allocator.Solution{solution(0, 0, 0, 0), solution(0, 0, 0, 1), solution(0, 0, 1, 1)}, objective.Weights{}, []int64{100, 93, 87}},
+		"the last of eight": {
+			[]*allocator.Solution{solution(0, 0, 7, 7), solution(0, 0, 7, 0), solution(0, 0, 0, 0)}, objective.Weights{}, []int64{12, 56, 100}},
+		"costs beyond all bounds": {
+			[]*allocator.Solution{solution(math.MaxInt64, 0, 0), solution(0, 0, 0), solution(math.MaxInt64/2, 0, 0)}, objective.Weights{BestFit: math.MaxInt64}, []int64{0, 100, 50}},
 		"exact requests alone without weights": {
 			[]*allocator.Solution{solution(1, 2, 0), solution(2, 1, 0)}, objective.Weights{}, []int64{0, 0}},
 	}

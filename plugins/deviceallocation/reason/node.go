@@ -64,7 +64,10 @@ func detail(p *problem.Problem, r *allocator.Rejection) string {
 	case allocator.NoMatch:
 		return noMatch(p, r)
 	case allocator.Refused:
-		return fmt.Sprintf("matching devices need %s, which this scheduler does not support", r.Tally.Feature)
+		if r.Tally.Feature == device.NodeAllocatableResources {
+			return fmt.Sprintf("matching devices need %s, which this scheduler does not support", r.Tally.Feature)
+		}
+		return fmt.Sprintf("matching devices need %s, for which the feature gate of this scheduler is off", r.Tally.Feature)
 	case allocator.NodeOperations:
 		return "matching devices need a node that declares the feature DRAOptionalNodeOperations"
 	case allocator.Misfit:

@@ -25,6 +25,11 @@ const (
 	schedulerAccount   = "device-scheduler"
 )
 
+// versions has the API server serve what clients of older Kubernetes write, and
+// groups of pods, without which a controller manager with their gate is stuck.
+const versions = "--runtime-config=resource.k8s.io/v1alpha3=true,resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true," +
+	"scheduling.k8s.io/v1beta1=true"
+
 // tokenLifetime outlasts any run of the tests.
 const tokenLifetime = 2 * time.Hour
 
@@ -68,7 +73,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
-		Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane"), FeatureGates: alphaGates,
+		Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane"), APIServerFlags: []string{versions}, FeatureGates: gates,
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	schedulingapi "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -112,6 +113,9 @@ func (e *Env) create(ctx context.Context, object runtime.Object) (err error) {
 	case *resourceapi.ResourceClaimTemplate:
 		o.Namespace = e.Namespace
 		_, err = devices.ResourceClaimTemplates(o.Namespace).Create(ctx, o, options)
+	case *schedulingapi.PodGroup:
+		o.Namespace = e.Namespace
+		_, err = e.Client.SchedulingV1beta1().PodGroups(o.Namespace).Create(ctx, o, options)
 	case *corev1.Namespace:
 		_, err = core.Namespaces().Create(ctx, o, options)
 		e.removeLater(core.Namespaces().Delete, o.Name)

@@ -40,6 +40,8 @@ type SchedulerOptions struct {
 	// Change changes the configuration, for features that the shipped file
 	// leaves off.
 	Change func(map[string]any)
+	// FeatureGates are set by name; nil means those of the cluster.
+	FeatureGates map[string]bool
 }
 
 // Scheduler is one process of device-scheduler, which can be ended and started
@@ -76,19 +78,21 @@ func (c *Cluster) NewScheduler(name string, options SchedulerOptions) (*Schedule
 	if err != nil {
 		return nil, err
 	}
+	if options.FeatureGates == nil {
+		options.FeatureGates = gates
+	}
 	return &Scheduler{
 		binary:  c.schedulerBinary,
 		logFile: filepath.Join(c.dir, name+".log"),
-		args: []string{
-			"--config=" + file,
+		args: append(gateFlag(options.FeatureGates),
+			"--config="+file,
 			// Not taken from the file's clientConnection.
-			"--authentication-kubeconfig=" + kubeconfig,
-			"--authorization-kubeconfig=" + kubeconfig,
+			"--authentication-kubeconfig="+kubeconfig,
+			"--authorization-kubeconfig="+kubeconfig,
 			"--bind-address=127.0.0.1",
-			"--secure-port=" + strconv.Itoa(port),
+			"--secure-port="+strconv.Itoa(port),
 			"--v=2", // as the Deployment
-			gatesFlag(),
-		},
+		),
 	}, nil
 }
 
