@@ -28,7 +28,7 @@ shows where the pods run and with which devices, and compares this with the
 example's expect.yaml. In the end a device in use breaks and a node is drained.
 
 The last line counts the placements. The exit code is 0 only if none is wrong.
-It takes about half a minute. Ctrl-C stops everything.`,
+It takes about a minute. Ctrl-C stops everything.`,
 		Example: `  sandbox demo
 
   # Look around afterwards

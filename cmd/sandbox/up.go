@@ -50,7 +50,7 @@ Simulated nodes become Ready by themselves. Pods that are bound to them run
 until they are deleted; pods of a Job succeed after one second, or after the
 duration in their annotation sandbox.device-scheduler/run-for. There is no
 scheduler: until you start one, pods stay Pending.`,
-		Example: `  # The demo's machines: GPUs and NICs on six nodes
+		Example: `  # The demo's machines: GPUs and NICs on nine nodes
   sandbox up --hardware demo
 
   # A copy of a real cluster's machines

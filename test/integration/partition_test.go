@@ -64,7 +64,7 @@ func wants(e *harness.Env, claim *builders.ClaimBuilder) {
 
 // usedUp is the reason of a pod when counters, or capacity, of all that matches
 // are used up.
-const usedUp = `1 request "r": capacity or counters of all matching devices used up`
+const usedUp = `1 request "r": all matching devices have too little capacity or counters left`
 
 // keepsWaiting waits for the scheduler's decision about a pod, which must be
 // that it waits, for whatever reason.

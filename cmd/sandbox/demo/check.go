@@ -34,6 +34,7 @@ func Check(e *Expectation, pods []Pod, devices Devices) []Verdict {
 			}
 			verdicts = append(verdicts, verdict)
 		}
+		promise.addDifferences(pods, devices, verdicts[len(verdicts)-found:])
 		for missing := promise.pods() - found; missing > 0; missing-- {
 			verdicts = append(verdicts, Verdict{Pod: promise.Pod, Problems: []string{promise.missing(found)}})
 		}
@@ -45,6 +46,28 @@ func Check(e *Expectation, pods []Pod, devices Devices) []Verdict {
 	}
 	addUnpromisedSharing(e, pods, verdicts)
 	return verdicts
+}
+
+// addDifferences adds a problem to each of the promise's pods with a device whose
+// value of the attribute SameForAll is not that of the first device.
+func (p *Promise) addDifferences(pods []Pod, devices Devices, verdicts []Verdict) {
+	if p.SameForAll == "" {
+		return
+	}
+	var first []string
+	for i := range verdicts {
+		pod := slices.IndexFunc(pods, func(pod Pod) bool { return pod.Name == verdicts[i].Pod })
+		for _, held := range pods[pod].Devices {
+			value := devices.attribute(held.ID, p.SameForAll)
+			if first == nil {
+				first = value
+			}
+			if len(value) == 0 || !slices.Equal(value, first) {
+				verdicts[i].Problems = append(verdicts[i].Problems, fmt.Sprintf("%s has %s %q, another device of pods %s has %q",
+					held.ID, p.SameForAll, strings.Join(value, ", "), p.Pod, strings.Join(first, ", ")))
+			}
+		}
+	}
 }
 
 func (p *Promise) missing(found int) string {

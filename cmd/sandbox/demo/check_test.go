@@ -25,12 +25,14 @@ items:
       attributes:
         architecture: {string: Hopper}
         productName: {string: NVIDIA H100 80GB HBM3}
+        memoryType: {string: HBM}
         resource.kubernetes.io/pcieRoot: {string: "pci0:1"}
       capacity: {memory: {value: 80Gi}}
     - name: gpu-1
       attributes:
         gpu.example.com/architecture: {string: Turing}
         productName: {string: Tesla T4}
+        memoryType: {string: HBM}
         resource.kubernetes.io/pcieRoot: {string: "pci0:2"}
       capacity: {memory: {value: 16Gi}}
 - apiVersion: resource.k8s.io/v1
@@ -156,6 +158,22 @@ func TestCheck(t *testing.T) {
 		"shared as promised": {shared, []Pod{running("a", "gpu", gpu0), running("b", "gpu", gpu0)}, map[string]string{"a": "", "b": ""}},
 		"not shared": {shared, []Pod{running("a", "gpu", gpu0), running("b", "gpu", gpu1)},
 			map[string]string{"a": "", "b": "promised is to share devices with a, which does not have gpu.example.com/n1/gpu-1"}},
+		"share as promised": {share, []Pod{sharing("a", "40G")}, map[string]string{"a": ""}},
+		"smaller share": {share, []Pod{sharing("a", "10G")},
+			map[string]string{"a": "promised is a device for request nic of driver nic.example.com, bandwidth 40G; nic.example.com/n1/nic-0 has bandwidth 10G of its capacity"}},
+		"all of it instead of a share": {share, []Pod{running("a", "nic", nic0)},
+			map[string]string{"a": "promised is a device for request nic of driver nic.example.com, bandwidth 40G; nic.example.com/n1/nic-0 has all of its capacity"}},
+		"share instead of all": {strings.Replace(share, ", consumes: {bandwidth: 40G}", "", 1), []Pod{sharing("a", "10G")},
+			map[string]string{"a": "promised is a device for request nic of driver nic.example.com; nic.example.com/n1/nic-0 has bandwidth 10G of its capacity"}},
+		"same for all": {strings.Replace(together, "ATTRIBUTE", "gpu.example.com/memoryType", 1), []Pod{running("a-1", "gpu", gpu0), running("a-2", "gpu", gpu1)},
+			map[string]string{"a-1": "", "a-2": ""}},
+		"not the same for all": {strings.Replace(together, "ATTRIBUTE", "architecture", 1), []Pod{running("a-1", "gpu", gpu0), running("a-2", "gpu", gpu1)},
+			map[string]string{"a-1": "", "a-2": `gpu.example.com/n1/gpu-1 has architecture "Turing", another device of pods a- has "Hopper"`}},
+		"nobody has what is the same": {strings.Replace(together, "ATTRIBUTE", "colour", 1), []Pod{running("a-1", "gpu", gpu0), running("a-2", "gpu", gpu1)},
+			map[string]string{
+				"a-1": `gpu.example.com/n1/gpu-0 has colour "", another device of pods a- has ""`,
+				"a-2": `gpu.example.com/n1/gpu-1 has colour "", another device of pods a- has ""`,
+			}},
 		"nobody to share with": {shared, []Pod{running("b", "gpu", gpu1)},
 			map[string]string{"a": "it is promised, but does not exist", "b": "promised is to share devices with a, which does not exist"}},
 	}
@@ -177,8 +195,22 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// sharing is a pod on n1 with a share of nic-0.
+func sharing(name, bandwidth string) Pod {
+	pod := running(name, "nic", nic0)
+	pod.Devices[0].Consumes = map[string]string{"bandwidth": bandwidth}
+	return pod
+}
+
 const (
-	aligned = `
+	share = `
+- pod: a
+  nodes: [n1]
+  devices:
+  - {request: nic, driver: nic.example.com, consumes: {bandwidth: 40G}}
+`
+	together = several + "  sameForAll: ATTRIBUTE\n"
+	aligned  = `
 - pod: a
   nodes: [n1]
   devices:

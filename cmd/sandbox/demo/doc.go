@@ -10,8 +10,9 @@
 //     device.go; check.go and pair.go compare the two. Pure, apart from the
 //     reading.
 //   - what makes it happen: run.go (from start to stop), play.go (the examples),
-//     mishap.go (what breaks then), scheduler.go (the process under
-//     demonstration), apply.go, settle.go.
+//     stage.go (one example), mishap.go (what breaks then), driver.go (what
+//     drivers do), scheduler.go (the process under demonstration), apply.go,
+//     settle.go.
 //   - what one sees: table.go, report.go. Pure.
 //
 // It never helps the scheduler: pods are settled when the scheduler says that it
@@ -19,5 +20,6 @@
 // waited for. It never changes a placement by other means than those that an
 // administrator has: applying objects, tainting a device, draining a node.
 //
-// Who calls it: package main of the sandbox.
+// Who calls it: package main of the sandbox, and the integration tests, which play
+// the examples whose feature gates are off by default.
 package demo

@@ -21,10 +21,13 @@ func TestLoadExamples(t *testing.T) {
 		first[example.Name] = example.Objects[0].GetKind()
 	}
 	want := map[string]string{
-		"admin-access": "Namespace", "deployment": "ResourceClaimTemplate", "extended-resource": "Pod",
+		"admin-access": "Namespace", "admin-access-shared": "Namespace", "binding-conditions": "ResourceClaimTemplate",
+		"compatibility-groups": "ResourceClaimTemplate", "consumable-capacity": "ResourceClaimTemplate",
+		"deployment": "ResourceClaimTemplate", "derived-attributes": "ResourceClaimTemplate", "extended-resource": "Pod",
 		"gpu-by-attributes": "ResourceClaimTemplate", "gpu-nic-aligned": "ResourceClaimTemplate",
-		"one-gpu": "ResourceClaimTemplate", "prioritized-list": "ResourceClaimTemplate",
-		"shared-claim": "ResourceClaim", "taints": "DeviceTaintRule",
+		"list-attributes": "ResourceClaimTemplate", "one-gpu": "ResourceClaimTemplate",
+		"optional-node-operations": "DeviceClass", "partitionable": "ResourceClaimTemplate",
+		"prioritized-list": "ResourceClaimTemplate", "shared-claim": "ResourceClaim", "taints": "DeviceTaintRule",
 	}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("first object by example (-want +got):\n%s", diff)

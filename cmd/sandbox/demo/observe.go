@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -32,6 +33,9 @@ type Held struct {
 	Request string // with the alternative: gpu/two-turing
 	ID      DeviceID
 	Admin   bool // admin access: takes nothing
+	// Consumes is what it has of the capacity of a shared device; nil means that
+	// it has the device for itself.
+	Consumes map[string]string
 }
 
 // observe reads the pods of a namespace and their devices, sorted by name.
@@ -75,8 +79,9 @@ func observePod(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim) Po
 		for _, result := range claim.Status.Allocation.Devices.Results {
 			seen.Devices = append(seen.Devices, Held{
 				Claim: name, Request: result.Request,
-				ID:    DeviceID{result.Driver, result.Pool, result.Device},
-				Admin: result.AdminAccess != nil && *result.AdminAccess,
+				ID:       DeviceID{result.Driver, result.Pool, result.Device},
+				Admin:    result.AdminAccess != nil && *result.AdminAccess,
+				Consumes: consumed(result),
 			})
 		}
 		if !slices.ContainsFunc(claim.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
@@ -86,6 +91,19 @@ func observePod(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim) Po
 		}
 	}
 	return seen
+}
+
+// consumed returns the capacities that a share of a device has. Names in the
+// domain of the driver are without domain, as drivers publish them.
+func consumed(result resourcev1.DeviceRequestAllocationResult) map[string]string {
+	var amounts map[string]string
+	for name, amount := range result.ConsumedCapacity {
+		if amounts == nil {
+			amounts = map[string]string{}
+		}
+		amounts[strings.TrimPrefix(string(name), result.Driver+"/")] = amount.String()
+	}
+	return amounts
 }
 
 // claimNames returns the claims of a pod that have a name already: its own,

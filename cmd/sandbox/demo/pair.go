@@ -56,6 +56,9 @@ func (d *PromisedDevice) differs(pod Pod, held Held, devices Devices) string {
 			return fmt.Sprintf("has %s %q", name, strings.Join(got, ", "))
 		}
 	}
+	if !maps.Equal(d.Consumes, held.Consumes) {
+		return "has " + amounts(held.Consumes) + " of its capacity"
+	}
 	if d.SameAs == nil {
 		return ""
 	}
@@ -87,6 +90,9 @@ func (d *PromisedDevice) broken(pod Pod, devices Devices) string {
 	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 		text += fmt.Sprintf(", %s %s", name, d.Attributes[name])
 	}
+	if len(d.Consumes) > 0 {
+		text += ", " + amounts(d.Consumes)
+	}
 	if d.SameAs != nil {
 		text += fmt.Sprintf(", with the %s of request %s", d.SameAs.Attribute, d.SameAs.Request)
 	}
@@ -99,4 +105,16 @@ func (d *PromisedDevice) broken(pod Pod, devices Devices) string {
 		have = append(have, fmt.Sprintf("%s %s", held.ID, difference))
 	}
 	return text + "; " + strings.Join(have, "; ")
+}
+
+// amounts writes capacities: "bandwidth 40G".
+func amounts(capacities map[string]string) string {
+	if len(capacities) == 0 {
+		return "all"
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(capacities)) {
+		texts = append(texts, name+" "+capacities[name])
+	}
+	return strings.Join(texts, ", ")
 }

@@ -11,6 +11,10 @@ import (
 // Expectation is what an expect.yaml holds: the scheduler's promise for one
 // example, which must name every pod of the example.
 type Expectation struct {
+	// FeatureGates that the example needs and that are off by default. An example
+	// with some is not part of the demo: the integration tests play it.
+	FeatureGates []string `json:"featureGates,omitempty"`
+
 	Placements []Promise `json:"placements"`
 }
 
@@ -24,6 +28,8 @@ type Promise struct {
 	Nodes             []string         `json:"nodes,omitempty"`             // patterns as of path.Match, one must match
 	Devices           []PromisedDevice `json:"devices,omitempty"`           // all devices of each pod
 	SharesDevicesWith []string         `json:"sharesDevicesWith,omitempty"` // pods that have all of these devices as well
+	// SameForAll is an attribute that has one value for all devices of all these pods.
+	SameForAll string `json:"sameForAll,omitempty"`
 
 	// For a pod that cannot run.
 	Pending           bool     `json:"pending,omitempty"`
@@ -37,6 +43,9 @@ type PromisedDevice struct {
 	// Attributes as the driver publishes them; a name without domain is in the driver's.
 	Attributes map[string]string `json:"attributes,omitempty"`
 	SameAs     *SameAs           `json:"sameAs,omitempty"`
+	// Consumes is what the pod has of the capacity of a shared device. Without it
+	// the pod must have the device for itself.
+	Consumes map[string]string `json:"consumes,omitempty"`
 }
 
 // SameAs promises that the devices of another request of the pod have the same
@@ -84,7 +93,7 @@ func (p *Promise) validate() error {
 		return fmt.Errorf("count: %d is negative", p.Count)
 	case p.Count > 1 && !p.Prefix:
 		return fmt.Errorf("count: %d pods cannot have one name: set prefix", p.Count)
-	case p.Pending && len(p.Nodes)+len(p.Devices)+len(p.SharesDevicesWith) > 0:
+	case p.Pending && (len(p.Nodes)+len(p.Devices)+len(p.SharesDevicesWith) > 0 || p.SameForAll != ""):
 		return errors.New("pending: a pod that waits has no node and no devices: remove one or the other")
 	case p.Pending && len(p.ConditionContains) == 0:
 		return errors.New("conditionContains: is missing: say what the condition of the waiting pod must tell")

@@ -19,6 +19,7 @@ func TestDecodeExpectationRefuses(t *testing.T) {
 		"count of one name":   {"placements:\n- {pod: a, count: 2}", "set prefix"},
 		"negative count":      {"placements:\n- {pod: a, count: -1}", "count: -1 is negative"},
 		"pending on a node":   {"placements:\n- {pod: a, pending: true, nodes: [n]}", "remove one or the other"},
+		"pending, same":       {"placements:\n- {pod: a, pending: true, sameForAll: x}", "remove one or the other"},
 		"pending, no text":    {"placements:\n- {pod: a, pending: true}", "conditionContains: is missing"},
 		"text, not pending":   {"placements:\n- {pod: a, conditionContains: [x]}", "is for pods with pending: true"},
 		"no devices":          {"placements:\n- {pod: a, nodes: [n]}", "both are needed"},

@@ -31,8 +31,7 @@ var (
 // run is one demo on a running control plane.
 type run struct {
 	*report
-	client    kubernetes.Interface
-	applier   *applier
+	*Stage
 	scheduler *scheduler
 	undo      []string // arguments of kubectl that undo the mishaps
 }
@@ -83,10 +82,11 @@ func onControlPlane(parent context.Context, cp *controlplane.ControlPlane, o Opt
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
-	r := &run{report: report, client: client}
-	if r.applier, err = newApplier(cp.RESTConfig(), client); err != nil {
+	stage, err := NewStage(cp.RESTConfig(), client)
+	if err != nil {
 		return err
 	}
+	r := &run{report: report, Stage: stage}
 	if err := r.createHardware(parent, objects); err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ const (
 	patience = time.Minute
 )
 
-// settle waits until nothing is about to change in a namespace: there are at
+// settle plays the drivers and waits until nothing is about to change in a
+// namespace: there are at
 // least as many pods as promised and moved is true of them, none is leaving,
 // each runs or has been refused, and the scheduler has nothing left to try. The
 // last look must equal the one before: the scheduler writes conditions a moment
@@ -31,6 +32,13 @@ func (r *run) settle(ctx context.Context, namespace string, pods int, moved func
 	defer cancel()
 	var before []Pod
 	err = wait.PollUntilContextCancel(limited, lookInterval, true, func(ctx context.Context) (bool, error) {
+		attached, err := r.attach(ctx, namespace)
+		for _, id := range attached {
+			r.printf("  %s of %s is allocated; its driver attaches it and reports that\n", id.Device, id.Pool)
+		}
+		if err != nil {
+			return false, err
+		}
 		seen, err := observe(ctx, r.client, namespace)
 		if err != nil {
 			return false, err

@@ -69,6 +69,9 @@ func rowsOf(pod Pod, devices Devices) []row {
 	var rows []row
 	for _, held := range pod.Devices {
 		description := devices.describe(held.ID)
+		if len(held.Consumes) > 0 {
+			description = strings.TrimPrefix(description+", "+amounts(held.Consumes), ", ")
+		}
 		if held.Admin {
 			description = strings.TrimPrefix(description+", admin access", ", ")
 		}

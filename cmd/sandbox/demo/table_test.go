@@ -23,6 +23,7 @@ func TestWriteTable(t *testing.T) {
 		{Claim: "worker-1", Request: "gpu", ID: gpu0},
 		{Claim: "worker-1", Request: "gpu", ID: gpu1},
 		{Claim: "worker-2", Request: "nic", ID: nic0, Admin: true},
+		{Claim: "worker-3", Request: "nic", ID: nic0, Consumes: map[string]string{"bandwidth": "40G"}},
 	}}
 	pods := []Pod{
 		{Name: "late", Condition: "0/6 nodes are available: " + strings.Repeat("3 request \"gpu\": all matching devices in use, ", 3)},
@@ -38,6 +39,7 @@ func TestWriteTable(t *testing.T) {
   worker   n1        worker-1   gpu       gpu-0 (H100, 80Gi)
                      worker-1   gpu       gpu-1 (T4, 16Gi)
                      worker-2   nic       nic-0 (ConnectX-7, admin access)
+                     worker-3   nic       nic-0 (ConnectX-7, bandwidth 40G)
 `
 	var got strings.Builder
 	got.WriteString("\n")

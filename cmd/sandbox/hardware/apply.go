@@ -152,6 +152,9 @@ func nodeStatus(have, want corev1.NodeStatus) corev1.NodeStatus {
 	if len(want.Addresses) > 0 {
 		status.Addresses = slices.Clone(want.Addresses)
 	}
+	if len(want.DeclaredFeatures) > 0 {
+		status.DeclaredFeatures = slices.Clone(want.DeclaredFeatures)
+	}
 	return status
 }
 

@@ -5,8 +5,8 @@
 // It decides what the machines look like: the YAML files in profiles (one kind
 // of machine each), clusters (which machines make up a cluster) and classes.yaml.
 // Attributes, capacities and their types follow what real drivers publish; only
-// the driver names gpu.example.com and nic.example.com are made up. Apply brings
-// the objects into a cluster the way node and driver would.
+// the names of the drivers, below example.com, are made up. Apply brings the
+// objects into a cluster the way node and driver would.
 //
 // It never simulates what a node does (kwok's stages in package controlplane do)
 // and never allocates a device.

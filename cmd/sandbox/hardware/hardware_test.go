@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
@@ -18,11 +19,13 @@ type inventory struct {
 	Models         map[string]int
 	Memory         map[string]int // GPUs by capacity
 	AlignableRoots int            // PCIe roots with at least one GPU and one NIC
+	Others         map[string]int // devices of other drivers
+	Features       []string       // that the node declares
 }
 
 func inventoryOf(t *testing.T, objects *hardware.Objects) inventory {
 	t.Helper()
-	got := inventory{Models: map[string]int{}, Memory: map[string]int{}}
+	got := inventory{Models: map[string]int{}, Memory: map[string]int{}, Others: map[string]int{}}
 	roots := map[string]map[string]bool{} // root -> drivers
 	for _, slice := range objects.Slices {
 		got.Slices++
@@ -36,7 +39,7 @@ func inventoryOf(t *testing.T, objects *hardware.Objects) inventory {
 			case "nic.example.com":
 				got.NICs++
 			default:
-				t.Errorf("unexpected driver %q", slice.Spec.Driver)
+				got.Others[slice.Spec.Driver]++
 			}
 			if root := device.Attributes["resource.kubernetes.io/pcieRoot"].StringValue; root != nil {
 				if roots[*root] == nil {
@@ -45,6 +48,9 @@ func inventoryOf(t *testing.T, objects *hardware.Objects) inventory {
 				roots[*root][slice.Spec.Driver] = true
 			}
 		}
+	}
+	for _, node := range objects.Nodes {
+		got.Features = append(got.Features, node.Status.DeclaredFeatures...)
 	}
 	for _, drivers := range roots {
 		if len(drivers) == 2 {
@@ -69,11 +75,21 @@ func TestProfile(t *testing.T) {
 			GPUs: 2, NICs: 4, Slices: 2, AlignableRoots: 0,
 			Models: map[string]int{"NVIDIA L4": 2}, Memory: map[string]int{"24Gi": 2},
 		},
-		"plain": {Models: map[string]int{}, Memory: map[string]int{}},
+		"plain": {},
 		"split": {
 			GPUs: 8, Slices: 2,
 			Models: map[string]int{"NVIDIA A100-SXM4-40GB": 8}, Memory: map[string]int{"40Gi": 8},
 		},
+		// Two GPUs with 14 partitions each, and a slice for their counters.
+		"partition": {Slices: 3, Others: map[string]int{"mig.example.com": 2 * (1 + 14)}},
+		"shared":    {NICs: 2, Slices: 1},
+		"fabric":    {Slices: 1, Others: map[string]int{"fabric.example.com": 3}},
+		"numa": {
+			GPUs: 4, NICs: 2, Slices: 2,
+			Models: map[string]int{"AMD Instinct MI210": 4}, Memory: map[string]int{"64Gi": 4},
+		},
+		"modes":  {Slices: 2, Others: map[string]int{"modes.example.com": 2 + 8}},
+		"remote": {Features: []string{"DRAOptionalNodeOperations"}},
 	}
 	var tested []string
 	for _, profile := range hardware.Profiles() {
@@ -88,7 +104,7 @@ func TestProfile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, inventoryOf(t, objects)); diff != "" {
+			if diff := cmp.Diff(want, inventoryOf(t, objects), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("devices (-want +got):\n%s", diff)
 			}
 			if len(objects.Nodes) != 1 {
@@ -194,6 +210,7 @@ func TestClusterDemo(t *testing.T) {
 	}
 	want := map[string]int{
 		"sandbox-training": 2, "sandbox-inference": 1, "sandbox-edge": 1, "sandbox-plain": 1, "sandbox-split": 1,
+		"sandbox-partition": 1, "sandbox-shared": 1, "sandbox-fabric": 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("instance types (-want +got):\n%s", diff)
@@ -207,6 +224,7 @@ func TestClusterDemo(t *testing.T) {
 	}
 	wantExtended := map[string]string{
 		"gpu.example.com": "", "nic.example.com": "", "extended-gpu.example.com": "example.com/gpu",
+		"mig.example.com": "", "mig-gpu.example.com": "", "shared-nic.example.com": "", "fabric.example.com": "", "modes.example.com": "",
 	}
 	if diff := cmp.Diff(wantExtended, extended); diff != "" {
 		t.Errorf("classes and their extended resources (-want +got):\n%s", diff)
@@ -218,7 +236,7 @@ func TestProfileRefuses(t *testing.T) {
 		machine hardware.Machine
 		want    string
 	}{
-		"unknown profile": {hardware.Machine{Name: "a", Profile: "quantum"}, `find hardware profile "quantum": there are edge, inference`},
+		"unknown profile": {hardware.Machine{Name: "a", Profile: "quantum"}, `find hardware profile "quantum": there are edge, fabric, inference`},
 		"bad name":        {hardware.Machine{Name: "A_b", Profile: "plain"}, `check name "A_b"`},
 		"index too large": {hardware.Machine{Name: "a", Profile: "plain", Index: 1 << 16}, "must be from 0 to 65534"},
 	}

@@ -100,12 +100,14 @@ func Cluster(name string) (*Objects, error) {
 func render(machine Machine, text []byte) ([]byte, error) {
 	parsed, err := template.New(machine.Profile).Option("missingkey=error").Funcs(template.FuncMap{
 		"seq":  func(n int) []int { return sequence(n) },
-		"list": func(items ...string) []string { return items },
+		"list": func(items ...any) []any { return items },
 		"add":  func(a, b int) int { return a + b },
 		"mul":  func(a, b int) int { return a * b },
 		"div":  func(a, b int) int { return a / b },
 		"mod":  func(a, b int) int { return a % b },
-		"uuid": func(kind string, device int) string { return deviceUUID(machine.Name, kind, device) },
+		// dashes makes a part of a device's name: "1g.5gb" is "1g-5gb" there.
+		"dashes": func(text string) string { return strings.ReplaceAll(text, ".", "-") },
+		"uuid":   func(kind string, device int) string { return deviceUUID(machine.Name, kind, device) },
 	}).Parse(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("parse hardware profile %q: %w", machine.Profile, err)

@@ -73,7 +73,7 @@ func detail(p *problem.Problem, r *allocator.Rejection) string {
 	case allocator.Misfit:
 		return misfit(r)
 	case allocator.Exhausted:
-		return "capacity or counters of all matching devices used up"
+		return "all matching devices have too little capacity or counters left"
 	case allocator.Incompatible:
 		return "compatibility groups of devices in use exclude all matching devices"
 	case allocator.InUse:

@@ -21,6 +21,10 @@ var gates = map[string]bool{
 	"TopologyAwareWorkloadScheduling": true,
 }
 
+// GateOn tells whether a feature gate that is off by default is on in the
+// cluster of the tests.
+func GateOn(name string) bool { return gates[name] }
+
 // gateFlag is the flag that sets gates, or nothing.
 func gateFlag(gates map[string]bool) []string {
 	if len(gates) == 0 {
