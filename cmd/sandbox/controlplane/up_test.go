@@ -53,7 +53,7 @@ func TestUpStopsInOrder(t *testing.T) {
 	got := strings.Split(strings.TrimSpace(seconds.ReplaceAllString(out.String(), "in Ns")), "\n")
 	want := []string{
 		"etcd: ready in Ns", "kube-apiserver: ready in Ns", "kube-controller-manager: ready in Ns", "kwok: ready in Ns",
-		"hardware: 6 nodes, 9 ResourceSlices, 3 DeviceClasses",
+		"hardware: 9 nodes, 14 ResourceSlices, 8 DeviceClasses",
 		"", "The control plane is up. In another terminal:", "", "    export KUBECONFIG=" + kubeconfig[1], "", "Ctrl-C stops it.", "",
 		"kwok: stopped", "kube-controller-manager: stopped", "kube-apiserver: stopped", "etcd: stopped",
 	}
