@@ -53,6 +53,9 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
+// demoNodes is the number of machines of the cluster "demo".
+const demoNodes = 9
+
 type fixture struct {
 	cp     *controlplane.ControlPlane
 	client kubernetes.Interface
@@ -107,7 +110,7 @@ func (f *fixture) nodesReady(t *testing.T) {
 				waiting = append(waiting, fmt.Sprintf("%s: ready %t, taints %v", node.Name, ready, node.Spec.Taints))
 			}
 		}
-		if len(nodes.Items) != 6 {
+		if len(nodes.Items) != demoNodes {
 			return fmt.Sprintf("%d nodes", len(nodes.Items))
 		}
 		return strings.Join(waiting, "; ")
@@ -116,8 +119,8 @@ func (f *fixture) nodesReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(leases.Items) != 6 {
-		t.Errorf("got %d node leases, want 6: without them the nodes do not stay ready", len(leases.Items))
+	if len(leases.Items) != demoNodes {
+		t.Errorf("got %d node leases, want %d: without them the nodes do not stay ready", len(leases.Items), demoNodes)
 	}
 }
 

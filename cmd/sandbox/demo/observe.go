@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
 // Pod is what there is of one pod.
@@ -84,9 +85,8 @@ func observePod(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim) Po
 				Consumes: consumed(result),
 			})
 		}
-		if !slices.ContainsFunc(claim.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
-			return r.UID == pod.UID
-		}) {
+		// For itself, or for its group.
+		if !resourceclaim.IsReservedForPod(pod, claim, true) {
 			seen.Unreserved = append(seen.Unreserved, name)
 		}
 	}
