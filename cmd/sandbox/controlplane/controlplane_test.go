@@ -291,7 +291,7 @@ func (f *fixture) kubectl(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want := "node/edge-1\nnode/inference-1\nnode/plain-1\nnode/split-1\nnode/training-1\nnode/training-2\n"
+	want := "node/edge-1\nnode/fabric-1\nnode/inference-1\nnode/partition-1\nnode/plain-1\nnode/shared-1\nnode/split-1\nnode/training-1\nnode/training-2\n"
 	if string(out) != want {
 		t.Errorf("got %q, want %q", out, want)
 	}

@@ -27,6 +27,7 @@ func TestLoadExamples(t *testing.T) {
 		"gpu-by-attributes": "ResourceClaimTemplate", "gpu-nic-aligned": "ResourceClaimTemplate",
 		"list-attributes": "ResourceClaimTemplate", "one-gpu": "ResourceClaimTemplate",
 		"optional-node-operations": "DeviceClass", "partitionable": "ResourceClaimTemplate",
+		"pod-group":        "ResourceClaimTemplate",
 		"prioritized-list": "ResourceClaimTemplate", "shared-claim": "ResourceClaim", "taints": "DeviceTaintRule",
 	}
 	if diff := cmp.Diff(want, first); diff != "" {
