@@ -46,7 +46,7 @@ func TestCommandLineErrors(t *testing.T) {
 		want string
 	}{
 		"unknown hardware": {[]string{"hardware", "abacus"}, `find hardware profile "abacus": there are edge`},
-		"unknown cluster":  {[]string{"up", "--hardware", "abacus"}, `find simulated cluster "abacus": there are demo`},
+		"unknown cluster":  {[]string{"up", "--hardware", "abacus"}, `find simulated cluster "abacus": there are alpha, demo`},
 		"missing file":     {[]string{"up", "--nodes", "/nonexistent.yaml"}, "read hardware description: open /nonexistent.yaml"},
 		"bad gate":         {[]string{"up", "--feature-gates", "A=true,B=maybe"}, `"B=maybe" is not of the form Name=true`},
 		"stray argument":   {[]string{"up", "now"}, `unknown command "now"`},

@@ -78,7 +78,7 @@ func TestScore(t *testing.T) {
 		"the last of eight": {
 			[]*allocator.Solution{solution(0, 0, 7, 7), solution(0, 0, 7, 0), solution(0, 0, 0, 0)}, objective.Weights{}, []int64{12, 56, 100}},
 		"costs beyond all bounds": {
-			[]*allocator.Solution{solution(math.MaxInt64, 0, 0), solution(0, 0, 0), solution(math.MaxInt64/2, 0, 0)}, objective.Weights{BestFit: math.MaxInt64}, []int64{0, 100, 50}},
+			[]*allocator.Solution{more(solution(0, 0, 0), math.MaxInt64), solution(0, 0, 0), more(solution(0, 0, 0), math.MaxInt64/2)}, objective.Weights{BestFit: math.MaxInt64}, []int64{33, 100, 66}},
 		"exact requests alone without weights": {
 			[]*allocator.Solution{solution(1, 2, 0), solution(2, 1, 0)}, objective.Weights{}, []int64{0, 0}},
 	}
