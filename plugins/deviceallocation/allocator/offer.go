@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/capacity"
@@ -44,8 +45,7 @@ type setDraw struct {
 	groups []string
 }
 
-// offer is what a device draws on when it is taken. The zero value draws on
-// nothing.
+// offer is what a device draws on when it is taken.
 type offer struct {
 	// shareable devices can be taken several times: counters are charged for the
 	// first time only, shares for each.
@@ -98,8 +98,8 @@ type demands struct {
 type poolSurvey struct {
 	*inventory.NodePool
 	usage *ledger.PoolUsage
-	// first is the stock of the pool's first counter, firstSet and firstBlock
-	// belong to its first set; they are -1 until a device needs them.
+	// first is the stock of the pool's first counter, -1 until a device needs it;
+	// from then on firstSet and firstBlock belong to its first set.
 	first, firstSet, firstBlock int
 	// overdrawn says that more of a counter is taken than there is.
 	overdrawn bool
@@ -139,7 +139,7 @@ func (s *surveyor) asksForCapacity(alternative *problem.Alternative, d *device.D
 	if !s.problem.Features.ConsumableCapacity {
 		return false
 	}
-	if alternative.Capacity != nil || capacity.Shareable(d.Spec) {
+	if alternative.Capacity != nil || d.AllowMultiple {
 		return true
 	}
 	for _, c := range d.Spec.Capacity {
@@ -227,7 +227,7 @@ func (s *surveyor) openCounters(counters *inventory.Counters) {
 		_, name := counters.Name(i)
 		left := counters.Total(i)
 		if drawn != nil {
-			left -= drawn[i] // neither is negative: no overflow
+			left = inventory.AddAmounts(left, -max(drawn[i], -math.MaxInt64))
 		}
 		s.pool.overdrawn = s.pool.overdrawn || left < 0
 		s.stocks.add(s.pool.ID.Driver.Value()+"/"+name, left, counters.Total(i))

@@ -87,14 +87,8 @@ func (s *search) equal(x, y int) bool {
 	if cx < 0 {
 		return true
 	}
-	if (s.shares[x] > 0) != (s.shares[y] > 0) {
+	if cx != cy && (s.sharesWithin(cx) || s.sharesWithin(cy) || !bytes.Equal(s.residue(cx), s.residue(cy))) {
 		return false
-	}
-	if cx != cy {
-		if s.sharesWithin(cx) || s.sharesWithin(cy) {
-			return false
-		}
-		return bytes.Equal(s.residue(cx), s.residue(cy)) && bytes.Equal(s.appendState(nil, x), s.appendState(nil, y))
 	}
 	return bytes.Equal(s.appendState(nil, x), s.appendState(nil, y))
 }
