@@ -15,6 +15,7 @@ import (
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/verdict"
 )
 
 // feed keeps inventory and ledger up to date. Its handlers run as the
@@ -53,7 +54,7 @@ type feed struct {
 // they are for.
 const extendedIndex = "deviceAllocationExtendedResourceClaims"
 
-func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight) (*feed, error) {
+func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight, verdicts *verdict.Cache) (*feed, error) {
 	informers := handle.SharedInformerFactory().Resource().V1()
 	f := &feed{
 		inventory: devices,
@@ -76,7 +77,10 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight) 
 		// a node matters, so that nothing is kept for it.
 		handle.SharedInformerFactory().Core().V1().Nodes().Informer(): handler(
 			func(*corev1.Node) {},
-			func(node *corev1.Node) { f.inventory.DeleteNode(node.Name) },
+			func(node *corev1.Node) {
+				f.inventory.DeleteNode(node.Name)
+				verdicts.ForgetNode(node.Name)
+			},
 		),
 	}
 	for informer, h := range handlers {
