@@ -69,13 +69,13 @@ func (pl *Plugin) extendedState(pod *corev1.Pod) *extendedState {
 	if len(classes) == 0 && leftover == nil {
 		return nil
 	}
-	return &extendedState{
-		pod:      pod,
-		classes:  classes,
-		names:    slices.Sorted(maps.Keys(classes)),
-		uid:      types.UID(uuid.NewUUID()),
-		leftover: leftover,
-	}
+	e := newExtendedState(pod, classes)
+	e.uid, e.leftover = types.UID(uuid.NewUUID()), leftover
+	return e
+}
+
+func newExtendedState(pod *corev1.Pod, classes extendedresource.Classes) *extendedState {
+	return &extendedState{pod: pod, classes: classes, names: slices.Sorted(maps.Keys(classes))}
 }
 
 // throughDevices returns the resources that a node provides through devices:

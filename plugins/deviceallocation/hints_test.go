@@ -192,25 +192,3 @@ func TestHintsAfterPods(t *testing.T) {
 		"not all of them made":      {pod: incomplete(), before: incomplete(), after: incomplete(), want: fwk.QueueSkip},
 	})
 }
-
-func TestSignPod(t *testing.T) {
-	unsigned := "Unschedulable: pods with devices are not signable"
-	tests := map[string]struct {
-		pod  *corev1.Pod
-		want string
-	}{
-		"claims":                        {pod: waiting(), want: unsigned},
-		"extended resources of a class": {pod: extendedPod("pod", "1"), want: unsigned},
-		"none of a resource":            {pod: extendedPod("pod", "0"), want: "Success"},
-		"no devices":                    {pod: builders.Pod("plain").Obj(), want: "Success"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			run(t, objects(extendedClass()), func(h *harness) {
-				fragments, status := h.plugin.SignPod(h.ctx, tc.pod)
-				expect(t, "status", text(status), tc.want)
-				expect(t, "number of fragments", len(fragments), 0)
-			})
-		})
-	}
-}

@@ -170,8 +170,7 @@ func TestScoreComparesNodes(t *testing.T) {
 	pod := builders.Pod("pod").Claim("claim").Obj()
 	run(t, cluster, func(h *harness) {
 		a := h.attempt(pod).find("big", "small")
-		scores := fwk.NodeScoreList{{Name: "big"}, {Name: "small"}}
-		a.must(h.plugin.NormalizeScore(h.ctx, a.cycle, pod, scores))
+		scores := a.scores(h.node("big"), h.node("small"))
 		if scores[0].Score >= scores[1].Score || scores[1].Score > fwk.MaxNodeScore || scores[0].Score < 0 {
 			t.Errorf("scores: got %v, want the small node first", scores)
 		}

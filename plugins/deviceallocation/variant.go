@@ -75,7 +75,7 @@ func (pl *Plugin) newVariant(s *state, extended []corev1.ResourceName) *variant 
 		claim, mappings := s.extended.claim(extended)
 		v.claims, v.mappings = append(v.claims, claim), mappings
 	}
-	v.problem, v.err = problem.Build(v.claims, problem.Source{Classes: pl.classes.Get, Compiler: pl.compiler, Features: pl.features})
+	v.problem, v.err = pl.problem(v.claims)
 	if v.err == nil {
 		v.verdicts = pl.verdicts.Table(verdict.Key{Signature: v.problem.Signature, Profile: pl.profile, Avoided: s.avoided})
 	}
@@ -94,30 +94,40 @@ func variantKey(names []corev1.ResourceName) string {
 // variant that it is about; nil if it has not looked at the node or that is not
 // known any more.
 func (s *state) checked(node string) (*variant, *verdict.Verdict) {
+	return s.lookUp(func(t *verdict.Table) *verdict.Verdict { return t.Checked(s.attempt, node) })
+}
+
+// withID returns the verdict with a number about a node, nil if it was replaced.
+func (s *state) withID(id int64, node string) *verdict.Verdict {
+	_, found := s.lookUp(func(t *verdict.Table) *verdict.Verdict { return t.WithID(id, node) })
+	return found
+}
+
+// lookUp asks the tables of all variants.
+func (s *state) lookUp(in func(*verdict.Table) *verdict.Verdict) (*variant, *verdict.Verdict) {
 	if len(s.pending) > 0 {
-		if v, found := s.variants.plain().checked(s.attempt, node); found != nil {
-			return v, found
+		if v := s.variants.plain(); v.err == nil {
+			if found := in(v.verdicts); found != nil {
+				return v, found
+			}
 		}
 	}
 	if s.extended == nil {
 		return nil, nil
 	}
-	if v, found := s.variants.whole().checked(s.attempt, node); found != nil {
-		return v, found
-	}
-	s.variants.mutex.Lock()
-	defer s.variants.mutex.Unlock()
-	for _, mixed := range s.variants.mixed {
-		if v, found := mixed.checked(s.attempt, node); found != nil {
+	if v := s.variants.whole(); v.err == nil {
+		if found := in(v.verdicts); found != nil {
 			return v, found
 		}
 	}
-	return nil, nil
-}
-
-func (v *variant) checked(attempt verdict.Attempt, node string) (*variant, *verdict.Verdict) {
-	if v.err != nil {
-		return nil, nil
+	s.variants.mutex.Lock()
+	defer s.variants.mutex.Unlock()
+	for _, v := range s.variants.mixed {
+		if v.err == nil {
+			if found := in(v.verdicts); found != nil {
+				return v, found
+			}
+		}
 	}
-	return v, v.verdicts.Checked(attempt, node)
+	return nil, nil
 }

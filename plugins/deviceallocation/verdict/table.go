@@ -15,6 +15,9 @@ import (
 // attempt must see the same snapshots. 0 is no attempt.
 type Attempt uint64
 
+// ids numbers the verdicts.
+var ids atomic.Int64
+
 // Table has the verdicts of the nodes for one problem signature. It is safe for
 // concurrent use; goroutines that look at different nodes do not wait for each
 // other.
@@ -41,7 +44,7 @@ func (t *Table) Known(attempt Attempt, node allocator.Node) *Verdict {
 // An error is one of allocator.Solve that is not a *allocator.Rejection.
 func (t *Table) Solve(ctx context.Context, attempt Attempt, p *problem.Problem, node allocator.Node, options allocator.Options) (*Verdict, error) {
 	solution, err := allocator.Solve(ctx, p, node, options)
-	v := &Verdict{Solution: solution, from: originOf(node)}
+	v := &Verdict{Solution: solution, id: ids.Add(1), from: originOf(node)}
 	if err != nil && !errors.As(err, &v.Rejection) {
 		return nil, err
 	}
@@ -63,6 +66,15 @@ func (t *Table) Checked(attempt Attempt, node string) *Verdict {
 		return nil
 	}
 	return v
+}
+
+// WithID returns the verdict for a node if it has the number, else nil: it has
+// been replaced, or is about another problem.
+func (t *Table) WithID(id int64, node string) *Verdict {
+	if v := t.get(node); v != nil && v.id == id {
+		return v
+	}
+	return nil
 }
 
 func (t *Table) get(node string) *Verdict {

@@ -18,12 +18,17 @@ type Verdict struct {
 	// problem with the signature of the Table.
 	Rejection *allocator.Rejection
 
+	// id is the number of the verdict, see ID.
+	id int64
 	// text words the rejection if it is the same for all pods, see Reason.
 	text string
 	from origin
 	// checked is the last attempt that has compared the origin.
 	checked atomic.Uint64
 }
+
+// ID returns a number above 0 that no other Verdict of the process has.
+func (v *Verdict) ID() int64 { return v.id }
 
 // Reason words the rejection. Only with several claims the words contain their
 // names, which differ between pods.
