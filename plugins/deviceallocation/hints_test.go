@@ -146,7 +146,8 @@ func TestHintsAfterSlice(t *testing.T) {
 	slice := gpus("node", 2).Obj()
 	testHints(t, fwk.ResourceSlice, map[string]hintCase{
 		"published":              {pod: waiting(), after: slice, want: fwk.Queue},
-		"changed":                {pod: waiting(), before: slice, after: slice, want: fwk.Queue},
+		"changed":                {pod: waiting(), before: gpus("node", 1).Obj(), after: slice, want: fwk.Queue},
+		"published again":        {pod: waiting(), before: slice.DeepCopy(), after: slice, want: fwk.QueueSkip},
 		"deleted":                {pod: waiting(), before: slice, want: fwk.Queue},
 		"deleted, state unknown": {pod: waiting(), before: cache.DeletedFinalStateUnknown{Obj: slice}, want: fwk.Queue},
 		"the pod lacks a claim":  {pod: incomplete(), after: slice, want: fwk.QueueSkip},

@@ -37,6 +37,12 @@ type Plugin struct {
 	writer   *claimwriter.Writer
 	nodes    *candidates
 	counters *counters
+	// waiting are the pods that fitted nowhere; the rest is what hints have found
+	// out about the latest events.
+	waiting   waitingPods
+	lastClaim latest[claimEvent]
+	lastSlice latest[poolEvent]
+	lastNode  latest[poolEvent]
 	// profile is the name of the profile; what searches find depends on its args.
 	profile string
 
@@ -93,6 +99,7 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 		claims:         manager.ResourceClaims(),
 		classes:        manager.DeviceClasses(),
 		resolver:       manager.DeviceClassResolver(),
+		waiting:        newWaitingPods(),
 		profile:        handle.ProfileName(),
 		writer:         claimwriter.New(handle.ClientSet(), writeObserver{}, cleanupTimeout),
 		filterTimeout:  decoded.FilterTimeout.Duration,

@@ -39,6 +39,7 @@ func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *cor
 	if c := s.unavailable(pod); c != nil {
 		return nil, pl.deallocate(ctx, pod, c)
 	}
+	pl.waiting.remember(pod, s)
 	remarks, err := pl.remarks(s)
 	if err != nil {
 		return nil, fwk.AsStatus(err)

@@ -21,6 +21,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if pl.gates.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	pl.waiting.forget(pod)
 	if err := joinGroup(cycle, pod, nil); err != nil {
 		return nil, fwk.AsStatus(err)
 	}

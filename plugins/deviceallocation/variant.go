@@ -2,6 +2,7 @@ package deviceallocation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -105,24 +106,14 @@ func (s *state) withID(id int64, node string) *verdict.Verdict {
 
 // lookUp asks the tables of all variants.
 func (s *state) lookUp(in func(*verdict.Table) *verdict.Verdict) (*variant, *verdict.Verdict) {
-	if len(s.pending) > 0 {
-		if v := s.variants.plain(); v.err == nil {
-			if found := in(v.verdicts); found != nil {
-				return v, found
-			}
+	if s.extended == nil { // nearly always, and then for each node
+		v := s.variants.plain()
+		if v.err != nil {
+			return nil, nil
 		}
+		return v, in(v.verdicts)
 	}
-	if s.extended == nil {
-		return nil, nil
-	}
-	if v := s.variants.whole(); v.err == nil {
-		if found := in(v.verdicts); found != nil {
-			return v, found
-		}
-	}
-	s.variants.mutex.Lock()
-	defer s.variants.mutex.Unlock()
-	for _, v := range s.variants.mixed {
+	for _, v := range s.made() {
 		if v.err == nil {
 			if found := in(v.verdicts); found != nil {
 				return v, found
@@ -130,4 +121,19 @@ func (s *state) lookUp(in func(*verdict.Table) *verdict.Verdict) (*variant, *ver
 		}
 	}
 	return nil, nil
+}
+
+// made returns the variants that nodes have needed so far, and those that any
+// node may need which provides all extended resources in the same way.
+func (s *state) made() []*variant {
+	var made []*variant
+	if len(s.pending) > 0 {
+		made = append(made, s.variants.plain())
+	}
+	if s.extended == nil {
+		return made
+	}
+	s.variants.mutex.Lock()
+	defer s.variants.mutex.Unlock()
+	return slices.AppendSeq(append(made, s.variants.whole()), maps.Values(s.variants.mixed))
 }
