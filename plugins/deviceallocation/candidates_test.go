@@ -2,6 +2,8 @@ package deviceallocation
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +11,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
 
@@ -74,6 +78,76 @@ func TestCandidateReasonsFollowLabels(t *testing.T) {
 		h.addNode(builders.Node("node", "rack", "1"))
 		expectAll(t, "after", h.attempt(pod).search(), "UnschedulableAndUnresolvable: "+with)
 	})
+}
+
+// TestCandidatesFollowTheInventory compares, over random changes of slices, the
+// nodes that are kept up to date with those that are worked out anew.
+func TestCandidatesFollowTheInventory(t *testing.T) {
+	claims := []any{
+		claimFor("one", 1), claimFor("two", 2), claimFor("three", 3),
+		builders.Claim("large", builders.Request("gpu", class).Select(`device.attributes["gpu.example.com"].model == "large"`)),
+		builders.Claim("both", builders.Request("x", class).Count(2), builders.Request("y", class).Select(`device.attributes["gpu.example.com"].model == "large"`)),
+		builders.Claim("either", builders.FirstAvailable("gpu", builders.Request("four", class).Count(4), builders.Request("one", class).Select(`device.attributes["gpu.example.com"].model == "large"`))),
+	}
+	run(t, objects(append(claims, builders.Class(class))...), func(h *harness) {
+		var problems []*problem.Problem
+		for _, name := range []string{"one", "two", "three", "large", "both", "either"} {
+			p, err := h.plugin.problem([]*resourceapi.ResourceClaim{h.claim(name)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			problems = append(problems, p)
+		}
+		random := rand.New(rand.NewPCG(1, 1))
+		slices := make(map[string]*resourceapi.ResourceSlice)
+		for step := range 1000 {
+			changeSlice(h.plugin.inventory, random, slices, step)
+			devices := h.plugin.inventory.Snapshot()
+			anew := newCandidates(h.plugin.verdicts, "anew", false)
+			for i, p := range problems {
+				got, err := h.plugin.nodes.find(h.ctx, p, devices)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := anew.find(h.ctx, p, devices)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.all != want.all || !got.names.Equal(want.names) {
+					t.Fatalf("step %d, problem %d: got %v %v, want %v %v", step, i, got.all, got.names, want.all, want.names)
+				}
+			}
+		}
+	})
+}
+
+// changeSlice publishes or withdraws a slice of one of four nodes, and rarely one
+// that all of them reach.
+func changeSlice(devices *inventory.Inventory, random *rand.Rand, known map[string]*resourceapi.ResourceSlice, step int) {
+	name := fmt.Sprintf("node-%d", random.IntN(4))
+	slice := builders.Slice(driver, name).OnNode(name)
+	if random.IntN(20) == 0 {
+		name = "shared"
+		slice = builders.Slice(driver, name).OnAllNodes()
+	}
+	if old := known[name]; old != nil && random.IntN(3) == 0 {
+		devices.DeleteSlice(old)
+		delete(known, name)
+		return
+	}
+	for i := range random.IntN(5) {
+		d := builders.Device(fmt.Sprintf("gpu-%d", i)).Attribute("model", []string{"small", "large"}[random.IntN(2)])
+		if random.IntN(8) == 0 {
+			d.Shared()
+		}
+		slice.Devices(d)
+	}
+	if random.IntN(8) == 0 {
+		slice.SliceCount(2) // incomplete, and named as such
+	}
+	known[name] = slice.Obj()
+	known[name].ResourceVersion = strconv.Itoa(step + 1)
+	devices.SetSlice(known[name])
 }
 
 // TestFilterInParallel is for the race detector: many nodes, one state.

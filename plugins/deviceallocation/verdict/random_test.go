@@ -112,6 +112,7 @@ func (s *sequence) compare(after string) (known, searched int) {
 	s.Helper()
 	for _, node := range s.nodes {
 		offer := s.offer(node)
+		offer.SkipsNodeOperations = s.IntN(40) == 0
 		for i, p := range s.problems {
 			got, remembered := s.ask(s.T, s.tables[i], p, offer)
 			if remembered {
@@ -152,6 +153,9 @@ func (s *sequence) event() string {
 }
 
 func (s *sequence) changeSlice() string {
+	if s.IntN(4) == 0 {
+		return s.changePartitions()
+	}
 	pool := []string{"a", "b", "rack", "everywhere"}[s.IntN(4)]
 	slice := builders.Slice(driver, pool).SliceCount(int64(1 + s.IntN(6)/5))
 	switch pool {
@@ -181,6 +185,25 @@ func (s *sequence) changeSlice() string {
 	s.slices[pool] = obj
 	s.publish(obj)
 	return "slice of pool " + pool
+}
+
+// changePartitions publishes halves and the whole of a GPU on node c, which draw
+// on counters in a slice of their own.
+func (s *sequence) changePartitions() string {
+	counters := builders.Slice(driver, "c").Named("c-counters").SliceCount(2).OnNode("c").
+		CounterSet("gpu-0", map[string]string{"memory": []string{"40Gi", "80Gi"}[s.IntN(2)]}).Obj()
+	devices := builders.Slice(driver, "c").SliceCount(2).OnNode("c")
+	for i, memory := range []string{"80Gi", "40Gi", "40Gi", "20Gi"} {
+		if s.IntN(4) > 0 {
+			devices.Devices(builders.Device(fmt.Sprintf("gpu-%d", i)).Attribute("model", "x").Capacity("memory", memory).
+				Consumes("gpu-0", map[string]string{"memory": memory}))
+		}
+	}
+	s.publish(counters)
+	obj := devices.Obj()
+	s.slices["c"] = obj
+	s.publish(obj)
+	return "partitions of pool c"
 }
 
 func (s *sequence) deleteSlice() string {
@@ -224,7 +247,7 @@ func (s *sequence) changeClaim() string {
 	}
 	claim := builders.Claim(name, builders.Request("gpu", class)).Obj()
 	if s.IntN(4) > 0 {
-		pool := []string{"a", "b", "rack", "everywhere"}[s.IntN(4)]
+		pool := []string{"a", "b", "c", "rack", "everywhere"}[s.IntN(5)]
 		claim = builders.Claim(name, builders.Request("gpu", class)).Holding(driver, pool, fmt.Sprintf("gpu-%d", s.IntN(4))).Obj()
 	}
 	if s.claims[name] == nil {
