@@ -3,6 +3,8 @@ package allocator_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
@@ -38,6 +40,33 @@ func BenchmarkSolve(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkHardCases measures one Filter call for each of the hard cases; steps
+// are those of the search.
+func BenchmarkHardCases(b *testing.B) {
+	cases := hardCases()
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		tc := cases[name]
+		b.Run(name, func(b *testing.B) {
+			p, node := tc.cluster.problem(b), tc.cluster.view()
+			steps := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				solution, err := allocator.Solve(context.Background(), p, node, allocator.Options{Objective: objective.BestFit{}, StepBudget: 10000})
+				var rejection *allocator.Rejection
+				switch {
+				case err == nil:
+					steps = solution.Steps
+				case errors.As(err, &rejection) && !tc.feasible:
+					steps = rejection.Steps
+				default:
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(steps), "steps")
 		})
 	}
 }
