@@ -1,0 +1,120 @@
+package decision
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+// wave is how many decisions are made before they are taken back.
+const wave = 64
+
+// BenchmarkSteady measures decisions in a cluster of which an equal part is in
+// use all the time: the decisions of a wave are taken back before the next one.
+func BenchmarkSteady(b *testing.B) {
+	for _, percent := range []int{0, 50, 95} {
+		for _, nodes := range []int{100, 1000, 5000} {
+			cluster := Cluster{Nodes: nodes, Held: nodes * gpusPerNode * percent / 100}
+			cluster.Pods = min(wave, cluster.GPUs())
+			compare(b, fmt.Sprintf("nodes=%d/held=%d%%", nodes, percent), cluster)
+		}
+	}
+}
+
+// BenchmarkFill measures decisions that stay, until 95% of the GPUs are in use;
+// then all of them are taken back. It shows the whole way only if b.N is large
+// enough: -benchtime=760x for 100 nodes.
+func BenchmarkFill(b *testing.B) {
+	for _, nodes := range []int{100, 1000, 5000} {
+		compare(b, fmt.Sprintf("nodes=%d", nodes), Cluster{Nodes: nodes, Pods: nodes * gpusPerNode * 95 / 100})
+	}
+}
+
+// BenchmarkCandidates measures what nodes without devices cost: the same 100
+// nodes have GPUs among 500 and among 5,000 nodes.
+func BenchmarkCandidates(b *testing.B) {
+	for _, nodes := range []int{500, 5000} {
+		compare(b, fmt.Sprintf("nodes=%d", nodes), Cluster{Nodes: nodes, Equipped: 100, Pods: wave})
+	}
+}
+
+// BenchmarkBlocked measures decisions while every fourth pod is one that no
+// node can run. An operation is a decision about one of the other pods; the
+// time of every fourth pod counts as theirs.
+func BenchmarkBlocked(b *testing.B) {
+	for _, nodes := range []int{100, 1000, 5000} {
+		compare(b, fmt.Sprintf("nodes=%d", nodes), Cluster{Nodes: nodes, Pods: wave, Blocked: wave / 3})
+	}
+}
+
+func compare(b *testing.B, name string, cluster Cluster) {
+	objects := cluster.objects()
+	for _, plugin := range []string{Ours, Stock} {
+		b.Run(name+"/"+plugin, func(b *testing.B) { measure(b, startFor(b, plugin, objects), objects) })
+	}
+}
+
+// measure makes b.N decisions about pods that can run. Only the decisions are
+// timed.
+func measure(b *testing.B, s *Scheduler, objects *objects) {
+	b.StopTimer()
+	b.ReportAllocs()
+	ctx := context.Background()
+	// The first decision compiles expressions and fills caches.
+	decideAll(b, ctx, s, objects, 1)
+	for done := 0; done < b.N; {
+		n := min(len(objects.pods), b.N-done)
+		decideAll(b, ctx, s, objects, n)
+		done += n
+	}
+	if seconds := b.Elapsed().Seconds(); seconds > 0 {
+		b.ReportMetric(float64(b.N)/seconds, "decisions/s")
+	}
+}
+
+// decideAll decides about the first n pods, with the blocked ones among them,
+// and takes that back. The timer runs during the decisions.
+func decideAll(b *testing.B, ctx context.Context, s *Scheduler, o *objects, n int) {
+	b.Helper()
+	pods := 0
+	for i := range n {
+		s.add(ctx, o.pods[i])
+		pods++
+		if every := i / 3; i%3 == 2 && every < len(o.blocked) {
+			s.add(ctx, o.blocked[every])
+			pods++
+		}
+	}
+	decisions := make([]*decision, pods)
+	b.StartTimer()
+	for i := range decisions {
+		d, err := s.decide(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		decisions[i] = d
+	}
+	b.StopTimer()
+	placed := 0
+	for _, d := range decisions {
+		if d.assumed != nil {
+			placed++
+		}
+		if err := s.undo(ctx, d); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if placed != n {
+		b.Fatalf("%d of %d pods got a node", placed, n)
+	}
+}
+
+func startFor(t testing.TB, plugin string, objects *objects) *Scheduler {
+	t.Helper()
+	s, err := start(plugin, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
