@@ -111,7 +111,9 @@ func profileWith(plugin string) (*schedulerconfig.KubeSchedulerProfile, error) {
 }
 
 // add puts a pod into the queue.
-func (s *Scheduler) add(ctx context.Context, pod *corev1.Pod) { s.scheduler.SchedulingQueue.Add(ctx, pod) }
+func (s *Scheduler) add(ctx context.Context, pod *corev1.Pod) {
+	s.scheduler.SchedulingQueue.Add(ctx, pod)
+}
 
 // decision is what the scheduler decided about a pod.
 type decision struct {
