@@ -36,8 +36,10 @@ type Cluster struct {
 	// been allocated.
 	Held int
 	// Pods is the number of pods that wait for one GPU each, and Blocked the
-	// number of those that no node can ever run.
+	// number of those that no node can ever run. If Distinct is set, each pod asks
+	// in words of its own, so that no two of them ask for the same.
 	Pods, Blocked int
+	Distinct      bool
 }
 
 // objects are the cluster as the API server has it, and the pods, which are
@@ -66,7 +68,11 @@ func (c Cluster) objects() *objects {
 		o.stored = append(o.stored, claim)
 	}
 	for i := range c.Pods {
-		o.pods = append(o.pods, o.pod(fmt.Sprintf("pod-%d", i), memoryOfAll))
+		memory := memoryOfAll
+		if c.Distinct {
+			memory = fmt.Sprintf("%dMi", 40*1024-i)
+		}
+		o.pods = append(o.pods, o.pod(fmt.Sprintf("pod-%d", i), memory))
 	}
 	for i := range c.Blocked {
 		o.blocked = append(o.blocked, o.pod(fmt.Sprintf("blocked-%d", i), memoryOfNone))
