@@ -129,6 +129,14 @@ func (c *child) nodesExist(tCtx ktesting.TContext, scheduler *scheduler.Schedule
 	if perSecond, err := w.GetParam("rewrites"); err == nil && perSecond > 0 {
 		c.storm(tCtx, nodes.Items, perSecond)
 	}
+	if backlog, err := w.GetParam("backlog"); err == nil && backlog > 0 {
+		load, err := newLoad(tCtx.Client(), c.workload.Driver.Pods, backlog)
+		if err != nil {
+			return err
+		}
+		c.recorder.bound = load.bound
+		untilTheEnd(tCtx, func(ctx context.Context) error { return load.run(ctx, backlog) })
+	}
 	informer := profile.SharedInformerFactory().Core().V1().Pods().Informer()
 	if _, err := informer.AddEventHandler(c.recorder.handler()); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
@@ -140,15 +148,22 @@ func (c *child) nodesExist(tCtx ktesting.TContext, scheduler *scheduler.Schedule
 
 // storm rewrites slices until the workload is done.
 func (c *child) storm(tCtx ktesting.TContext, nodes []corev1.Node, perSecond int) {
-	ctx, cancel := context.WithCancel(tCtx)
 	client := tCtx.Client()
+	untilTheEnd(tCtx, func(ctx context.Context) error {
+		written, err := c.workload.Driver.rewrite(ctx, client, nodes, perSecond)
+		c.recorder.change(func(r *Record) { r.Rewrites = written })
+		return err
+	})
+}
+
+// untilTheEnd does something besides the steps, until the workload is done.
+func untilTheEnd(tCtx ktesting.TContext, do func(context.Context) error) {
+	ctx, cancel := context.WithCancel(tCtx)
 	var done sync.WaitGroup
 	done.Go(func() {
-		written, err := c.workload.Driver.rewrite(ctx, client, nodes, perSecond)
-		if err != nil {
-			tCtx.Errorf("rewrite slices: %v", err)
+		if err := do(ctx); err != nil {
+			tCtx.Errorf("beside the workload: %v", err)
 		}
-		c.recorder.change(func(r *Record) { r.Rewrites = written })
 	})
 	tCtx.Cleanup(func() {
 		cancel()

@@ -36,6 +36,9 @@ type Driver struct {
 	// pods come.
 	Held string `json:"held,omitempty"`
 	GPUs int    `json:"gpus,omitempty"`
+	// Pods is a file with a pod. The size's parameter "backlog" says how many of
+	// them wait all the time (see load).
+	Pods string `json:"pods,omitempty"`
 	// The size's parameter "rewrites" says how many slices are written anew in a
 	// second, one after the other.
 }

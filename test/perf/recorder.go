@@ -38,6 +38,10 @@ type Record struct {
 // recorder watches the pods. scheduler_perf samples once a second and does not
 // tell CPU time; this takes each event, as the scheduler's own informer has it.
 type recorder struct {
+	// bound gets the pods that got a node, unless it is nil. It is set before
+	// the handler runs.
+	bound chan<- *corev1.Pod
+
 	mutex  sync.Mutex
 	begun  bool
 	start  time.Time
@@ -73,6 +77,12 @@ func (r *recorder) see(before, after any) {
 	spent, peak := r.usage()
 	r.record.CPUSeconds = (spent - r.before).Seconds()
 	r.record.PeakBytes = peak
+	if r.bound != nil {
+		select {
+		case r.bound <- pod:
+		default: // nobody reads at the end
+		}
+	}
 }
 
 // usage returns the CPU time and the largest resident set of this process.
