@@ -2,55 +2,33 @@ package decision
 
 import (
 	"context"
-	"fmt"
 	"testing"
 )
 
-// wave is how many decisions are made before they are taken back.
-const wave = 64
-
 // BenchmarkSteady measures decisions in a cluster of which an equal part is in
 // use all the time: the decisions of a wave are taken back before the next one.
-func BenchmarkSteady(b *testing.B) {
-	for _, percent := range []int{0, 50, 95} {
-		for _, nodes := range []int{100, 1000, 5000} {
-			cluster := Cluster{Nodes: nodes, Held: nodes * gpusPerNode * percent / 100}
-			cluster.Pods = min(wave, cluster.GPUs())
-			compare(b, fmt.Sprintf("nodes=%d/held=%d%%", nodes, percent), cluster)
-		}
-	}
-}
+func BenchmarkSteady(b *testing.B) { compare(b, steadyCases()) }
 
 // BenchmarkFill measures decisions that stay, until 95% of the GPUs are in use;
 // then all of them are taken back. It shows the whole way only if b.N is large
 // enough: -benchtime=760x for 100 nodes.
-func BenchmarkFill(b *testing.B) {
-	for _, nodes := range []int{100, 1000, 5000} {
-		compare(b, fmt.Sprintf("nodes=%d", nodes), Cluster{Nodes: nodes, Pods: nodes * gpusPerNode * 95 / 100})
-	}
-}
+func BenchmarkFill(b *testing.B) { compare(b, fillCases()) }
 
 // BenchmarkCandidates measures what nodes without devices cost: the same 100
 // nodes have GPUs among 500 and among 5,000 nodes.
-func BenchmarkCandidates(b *testing.B) {
-	for _, nodes := range []int{500, 5000} {
-		compare(b, fmt.Sprintf("nodes=%d", nodes), Cluster{Nodes: nodes, Equipped: 100, Pods: wave})
-	}
-}
+func BenchmarkCandidates(b *testing.B) { compare(b, candidateCases()) }
 
 // BenchmarkBlocked measures decisions while every fourth pod is one that no
 // node can run. An operation is a decision about one of the other pods; the
 // time of every fourth pod counts as theirs.
-func BenchmarkBlocked(b *testing.B) {
-	for _, nodes := range []int{100, 1000, 5000} {
-		compare(b, fmt.Sprintf("nodes=%d", nodes), Cluster{Nodes: nodes, Pods: wave, Blocked: wave / 3})
-	}
-}
+func BenchmarkBlocked(b *testing.B) { compare(b, blockedCases()) }
 
-func compare(b *testing.B, name string, cluster Cluster) {
-	objects := cluster.objects()
-	for _, plugin := range []string{Ours, Stock} {
-		b.Run(name+"/"+plugin, func(b *testing.B) { measure(b, startFor(b, plugin, objects), objects) })
+func compare(b *testing.B, cases []benchmarkCase) {
+	for _, c := range cases {
+		objects := c.cluster.objects()
+		for _, plugin := range []string{Ours, Stock} {
+			b.Run(c.name+"/"+plugin, func(b *testing.B) { measure(b, startFor(b, plugin, objects), objects) })
+		}
 	}
 }
 

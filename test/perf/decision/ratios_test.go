@@ -1,0 +1,64 @@
+package decision
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestRatios prints what decisions cost with both plugins in one run. How long
+// each case is measured is up to -benchtime. It asserts nothing: the goals are
+// in the README.
+func TestRatios(t *testing.T) {
+	if !*goals {
+		t.Skip("run it with -goals")
+	}
+	var comparisons []Comparison
+	for _, c := range slices.Concat(steadyCases(), candidateCases(), blockedCases()) {
+		objects := c.cluster.objects()
+		comparison := Comparison{Name: c.group + "/" + c.name}
+		for _, side := range []struct {
+			plugin string
+			cost   *Cost
+		}{{Ours, &comparison.Ours}, {Stock, &comparison.Stock}} {
+			s := startFor(t, side.plugin, objects)
+			*side.cost = costOf(testing.Benchmark(func(b *testing.B) { measure(b, s, objects) }))
+			s.Close()
+		}
+		comparisons = append(comparisons, comparison)
+	}
+	if err := WriteRatios(os.Stdout, comparisons); err != nil {
+		t.Fatal(err)
+	}
+	few, many := cost(comparisons, "candidates/nodes=500"), cost(comparisons, "candidates/nodes=5000")
+	fmt.Printf("a decision among 5,000 nodes takes %.2f times as long as one among 500 with the same candidates\n", few.PerSecond/many.PerSecond)
+	alone, among := cost(comparisons, "steady/nodes=1000/held=0%"), cost(comparisons, "blocked/nodes=1000")
+	fmt.Printf("a blocked pod beside every three others costs them %.1f%% at 1,000 nodes\n", 100*(1-among.PerSecond/alone.PerSecond))
+}
+
+func cost(comparisons []Comparison, name string) Cost {
+	i := slices.IndexFunc(comparisons, func(c Comparison) bool { return c.Name == name })
+	return comparisons[i].Ours
+}
+
+func TestWriteRatios(t *testing.T) {
+	var out strings.Builder
+	err := WriteRatios(&out, []Comparison{
+		{Name: "steady", Ours: Cost{PerSecond: 300, Allocs: 10, Bytes: 2048}, Stock: Cost{PerSecond: 20, Allocs: 500, Bytes: 9000}},
+		{Name: "stock did not run", Ours: Cost{PerSecond: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `CASE               DECISIONS/S   RATIO  ALLOCS    KIB
+steady             300.0 : 20.0  15.00  10 : 500  2 : 8
+stock did not run  1.0 : 0.0     0.00   0 : 0     0 : 0
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
