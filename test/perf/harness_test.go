@@ -8,6 +8,9 @@ import (
 // TestHarness runs a small workload with both plugins in child processes, with
 // API server and etcd, as "make perf" does.
 func TestHarness(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts an API server")
+	}
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
