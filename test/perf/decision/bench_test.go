@@ -2,7 +2,9 @@ package decision
 
 import (
 	"context"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // BenchmarkSteady measures decisions in a cluster of which an equal part is in
@@ -40,19 +42,22 @@ func measure(b *testing.B, s *Scheduler, objects *objects) {
 	ctx := context.Background()
 	// The first decision compiles expressions and fills caches.
 	decideAll(b, ctx, s, objects, 1)
+	var cpu time.Duration
 	for done := 0; done < b.N; {
 		n := min(len(objects.pods), b.N-done)
-		decideAll(b, ctx, s, objects, n)
+		cpu += decideAll(b, ctx, s, objects, n)
 		done += n
 	}
+	b.ReportMetric(float64(cpu.Microseconds())/float64(b.N), cpuMetric)
 	if seconds := b.Elapsed().Seconds(); seconds > 0 {
 		b.ReportMetric(float64(b.N)/seconds, "decisions/s")
 	}
 }
 
 // decideAll decides about the first n pods, with the blocked ones among them,
-// and takes that back. The timer runs during the decisions.
-func decideAll(b *testing.B, ctx context.Context, s *Scheduler, o *objects, n int) {
+// and takes that back. The timer runs during the decisions, whose CPU time is
+// returned.
+func decideAll(b *testing.B, ctx context.Context, s *Scheduler, o *objects, n int) time.Duration {
 	b.Helper()
 	pods := 0
 	for i := range n {
@@ -64,6 +69,7 @@ func decideAll(b *testing.B, ctx context.Context, s *Scheduler, o *objects, n in
 		}
 	}
 	decisions := make([]*decision, pods)
+	before := cpuTime(b)
 	b.StartTimer()
 	for i := range decisions {
 		d, err := s.decide(ctx)
@@ -73,6 +79,7 @@ func decideAll(b *testing.B, ctx context.Context, s *Scheduler, o *objects, n in
 		decisions[i] = d
 	}
 	b.StopTimer()
+	spent := cpuTime(b) - before
 	placed := 0
 	for _, d := range decisions {
 		if d.assumed != nil {
@@ -85,6 +92,17 @@ func decideAll(b *testing.B, ctx context.Context, s *Scheduler, o *objects, n in
 	if placed != n {
 		b.Fatalf("%d of %d pods got a node", placed, n)
 	}
+	return spent
+}
+
+// cpuTime is what the process has used up to now.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatalf("read CPU time: %v", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func startFor(t testing.TB, plugin string, objects *objects) *Scheduler {

@@ -26,9 +26,9 @@ func TestRatios(t *testing.T) {
 		t.Fatal(err)
 	}
 	few, many := cost(comparisons, "candidates/nodes=500"), cost(comparisons, "candidates/nodes=5000")
-	fmt.Printf("a decision among 5,000 nodes takes %.2f times as long as one among 500 with the same candidates\n", few.PerSecond/many.PerSecond)
+	fmt.Printf("a decision among 5,000 nodes takes %.2f times the CPU time of one among 500 with the same candidates\n", many.CPU/few.CPU)
 	alone, among := cost(comparisons, "steady/nodes=1000/held=0%"), cost(comparisons, "blocked/nodes=1000")
-	fmt.Printf("a blocked pod beside every three others costs them %.1f%% at 1,000 nodes\n", 100*(1-among.PerSecond/alone.PerSecond))
+	fmt.Printf("a blocked pod beside every three others costs them %.1f%% CPU time at 1,000 nodes\n", 100*(among.CPU/alone.CPU-1))
 }
 
 // rounds is how often the plugins take turns in a case.
@@ -56,9 +56,9 @@ func compared(t *testing.T, c benchmarkCase) Comparison {
 	return Comparison{Name: c.group + "/" + c.name, Ours: middle(costs[Ours]), Stock: middle(costs[Stock])}
 }
 
-// middle returns the cost in the middle by speed.
+// middle returns the cost in the middle, by CPU time.
 func middle(costs []Cost) Cost {
-	sort.Slice(costs, func(i, j int) bool { return costs[i].PerSecond < costs[j].PerSecond })
+	sort.Slice(costs, func(i, j int) bool { return costs[i].CPU < costs[j].CPU })
 	return costs[len(costs)/2]
 }
 
@@ -70,15 +70,15 @@ func cost(comparisons []Comparison, name string) Cost {
 func TestWriteRatios(t *testing.T) {
 	var out strings.Builder
 	err := WriteRatios(&out, []Comparison{
-		{Name: "steady", Ours: Cost{PerSecond: 300, Allocs: 10, Bytes: 2048}, Stock: Cost{PerSecond: 20, Allocs: 500, Bytes: 9000}},
-		{Name: "stock did not run", Ours: Cost{PerSecond: 1}},
+		{Name: "steady", Ours: Cost{PerSecond: 300, CPU: 40, Allocs: 10, Bytes: 2048}, Stock: Cost{PerSecond: 20, CPU: 500, Allocs: 500, Bytes: 9000}},
+		{Name: "stock did not run", Ours: Cost{PerSecond: 1, CPU: 7}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `CASE               DECISIONS/S   RATIO  ALLOCS    KIB
-steady             300.0 : 20.0  15.00  10 : 500  2 : 8
-stock did not run  1.0 : 0.0     0.00   0 : 0     0 : 0
+	want := `CASE               DECISIONS/S   RATIO  CPU US    RATIO  ALLOCS    KIB
+steady             300.0 : 20.0  15.00  40 : 500  12.50  10 : 500  2 : 8
+stock did not run  1.0 : 0.0     0.00   7 : 0     0.00   0 : 0     0 : 0
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
