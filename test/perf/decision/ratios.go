@@ -12,8 +12,8 @@ type Cost struct {
 	PerSecond float64
 	// CPU is microseconds of all threads together.
 	CPU    float64
-	Allocs    int64
-	Bytes     int64
+	Allocs int64
+	Bytes  int64
 }
 
 func costOf(r testing.BenchmarkResult) Cost {
