@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/component-base/featuregate"
 	kubeversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
+	"github.com/device-scheduler/device-scheduler/config"
 	"github.com/device-scheduler/device-scheduler/config/profiles"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation"
 )
@@ -28,6 +30,17 @@ func introduce(command *cobra.Command) {
 	command.Use = "device-scheduler"
 	command.Long = description
 	command.Example = "  device-scheduler --config=device-scheduler.yaml"
+}
+
+// setDefaults changes the defaults of feature gates. It must come before
+// anything that makes flags of them.
+func setDefaults(gates featuregate.MutableFeatureGate) error {
+	for _, name := range config.FeatureGates {
+		if err := gates.OverrideDefault(featuregate.Feature(name), true); err != nil {
+			return fmt.Errorf("set default of feature gate %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // guard makes the command answer --version for both versions, and refuse

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"github.com/device-scheduler/device-scheduler/config"
@@ -62,5 +64,28 @@ func TestVersion(t *testing.T) {
 	}
 	if got := out.String(); !strings.HasPrefix(got, "device-scheduler "+version+" (Kubernetes ") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// unused are the feature gates before a command has made flags of them.
+var unused = utilfeature.DefaultMutableFeatureGate.DeepCopy()
+
+// TestSetDefaults: a gate that Kubernetes does not know any more, or has locked,
+// must not go unnoticed.
+func TestSetDefaults(t *testing.T) {
+	gates := unused
+	if err := setDefaults(gates); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range config.FeatureGates {
+		if utilfeature.DefaultFeatureGate.Enabled(featuregate.Feature(name)) {
+			t.Errorf("%s is on by default in Kubernetes: it need not be set", name)
+		}
+		if !gates.Enabled(featuregate.Feature(name)) {
+			t.Errorf("%s is off", name)
+		}
+		if err := gates.Set(name + "=false"); err != nil || gates.Enabled(featuregate.Feature(name)) {
+			t.Errorf("%s cannot be turned off: %v", name, err)
+		}
 	}
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of the API client and the workqueues
@@ -13,6 +15,10 @@ import (
 )
 
 func main() {
+	if err := setDefaults(utilfeature.DefaultMutableFeatureGate); err != nil {
+		fmt.Fprintln(os.Stderr, "device-scheduler:", err)
+		os.Exit(1)
+	}
 	command := app.NewSchedulerCommand(app.WithPlugin(deviceallocation.Name, deviceallocation.Factory()))
 	introduce(command)
 	guard(command)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -17,89 +17,165 @@ import (
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/reason"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/verdict"
 )
 
 // maxReachable bounds how many problems are remembered.
 const maxReachable = 256
 
-// candidates finds the nodes that have a matching device for every request of
-// a problem, whoever holds it. The answer holds until the inventory changes,
-// for all pods that ask for the same.
+// candidates finds the nodes that have enough matching devices for every request
+// of a problem, whoever holds them. The answer is the same for all pods that ask
+// for the same, and when the inventory changes only the nodes that have changed
+// are looked at again.
 type candidates struct {
 	known *lru.Cache // *reachable by problem.Signature
+	// verdicts has why nodes are left out, for problems of the profile.
+	verdicts *verdict.Cache
+	profile  string
 	// lenient says that a selector that fails means no match.
 	lenient bool
-	nobody  *ledger.Snapshot
+	nobody  *ledger.Snapshot // holds no device
 }
 
-func newCandidates(failOnSelectorError bool) *candidates {
-	return &candidates{known: lru.New(maxReachable), lenient: !failOnSelectorError, nobody: ledger.New().Snapshot(nil)}
+func newCandidates(verdicts *verdict.Cache, profile string, failOnSelectorError bool) *candidates {
+	return &candidates{
+		known:    lru.New(maxReachable),
+		verdicts: verdicts,
+		profile:  profile,
+		lenient:  !failOnSelectorError,
+		nobody:   ledger.New().Snapshot(nil),
+	}
 }
 
-// reachable are the nodes worth looking at for one problem.
+// reachable are the nodes worth looking at for one problem. What it says is
+// immutable.
 type reachable struct {
-	epoch uint64
+	devices *inventory.Snapshot
+	// shared tells for each request whether pools that are not bound to named
+	// nodes may serve it.
+	shared []bool
 	// all says that the nodes cannot be told by name.
 	all   bool
 	names sets.Set[string]
-
-	devices *inventory.Snapshot
-	nobody  *ledger.Snapshot // holds no device
-	// rejections has what is wrong with the nodes that are left out, found out
-	// once when it is needed; it is guarded by the mutex. It is worded for each
-	// pod anew: claims of equal problems have different names.
-	mutex      sync.Mutex
-	rejections map[viewKey]*allocator.Rejection
+	// covered has the list of nodes that was last compared with the names.
+	covered atomic.Pointer[covered]
 }
 
-// viewKey identifies what a node can reach. The name alone does not: which
-// shared pools it reaches changes with its labels.
-type viewKey struct {
-	name  string
-	epoch uint64
+type covered struct {
+	nodes []fwk.NodeInfo
+	all   bool
+}
+
+// cover tells whether all nodes of the cluster are reachable. The framework gives
+// the same list until a node comes or goes.
+func (r *reachable) cover(nodes []fwk.NodeInfo) bool {
+	if len(nodes) == 0 || r.names.Len() < len(nodes) {
+		return false
+	}
+	last := r.covered.Load()
+	if last == nil || len(last.nodes) != len(nodes) || &last.nodes[0] != &nodes[0] {
+		leftOut := func(node fwk.NodeInfo) bool { return !r.names.Has(node.Node().Name) }
+		last = &covered{nodes: nodes, all: !slices.ContainsFunc(nodes, leftOut)}
+		r.covered.Store(last)
+	}
+	return last.all
 }
 
 // find returns the nodes for a problem. The error is that of the context.
 func (c *candidates) find(ctx context.Context, p *problem.Problem, devices *inventory.Snapshot) (*reachable, error) {
-	if known, ok := c.known.Get(p.Signature); ok && known.(*reachable).epoch == devices.Epoch() {
-		return known.(*reachable), nil
+	var known *reachable
+	if value, ok := c.known.Get(p.Signature); ok {
+		known = value.(*reachable)
 	}
-	r := &reachable{epoch: devices.Epoch(), devices: devices, nobody: c.nobody, rejections: make(map[viewKey]*allocator.Rejection)}
+	if known != nil && known.devices == devices {
+		return known, nil
+	}
+	var found *reachable
+	var err error
+	if known != nil && devices.SameSharedPools(known.devices) {
+		found, err = c.update(ctx, p, devices, known)
+	} else {
+		found, err = c.all(ctx, p, devices)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.known.Add(p.Signature, found)
+	return found, nil
+}
+
+// all looks at all nodes.
+func (c *candidates) all(ctx context.Context, p *problem.Problem, devices *inventory.Snapshot) (*reachable, error) {
 	shared, err := c.sharedRequests(ctx, p, devices)
 	if err != nil {
 		return nil, err
 	}
-	if r.all = !slices.Contains(shared, false); !r.all {
-		r.names = sets.New[string]()
-		for view := range devices.LocalNodes() {
-			matches, err := c.serves(ctx, p, view, shared)
-			if err != nil {
-				return nil, err
-			}
-			if matches {
-				r.names.Insert(view.Name)
-			}
+	r := &reachable{devices: devices, shared: shared, all: !slices.Contains(shared, false)}
+	if r.all {
+		return r, nil
+	}
+	r.names = sets.New[string]()
+	for view := range devices.LocalNodes() {
+		matches, err := c.serves(ctx, p, view, shared)
+		if err != nil {
+			return nil, err
+		}
+		if matches {
+			r.names.Insert(view.Name)
 		}
 	}
-	c.known.Add(p.Signature, r)
+	return r, nil
+}
+
+// update looks at the nodes that have changed. The set is copied only if one of
+// them comes in or falls out.
+func (c *candidates) update(ctx context.Context, p *problem.Problem, devices *inventory.Snapshot, known *reachable) (*reachable, error) {
+	r := &reachable{devices: devices, shared: known.shared, all: known.all, names: known.names}
+	if r.all {
+		return r, nil
+	}
+	copied := false
+	for name := range devices.ChangedLocalNodes(known.devices) {
+		matches := false
+		if view := devices.LocalNode(name); view != nil {
+			var err error
+			if matches, err = c.serves(ctx, p, view, r.shared); err != nil {
+				return nil, err
+			}
+		}
+		if matches == r.names.Has(name) {
+			continue
+		}
+		if !copied {
+			r.names, copied = r.names.Clone(), true
+		}
+		if matches {
+			r.names.Insert(name)
+		} else {
+			r.names.Delete(name)
+		}
+	}
 	return r, nil
 }
 
 // sharedRequests tells for each request whether a pool that is not bound to
-// named nodes may serve it.
+// named nodes may serve it, at least in part.
 func (c *candidates) sharedRequests(ctx context.Context, p *problem.Problem, devices *inventory.Snapshot) ([]bool, error) {
 	var shared []bool
 	pools := devices.SharedPools()
 	for i := range p.Claims {
 		for j := range p.Claims[i].Requests {
 			served := false
-			for _, pool := range pools {
-				if served = served || pool.Fault != nil; served {
-					break
-				}
-				var err error
-				if served, err = c.any(ctx, &p.Claims[i].Requests[j], slices.Values(pool.Devices)); err != nil {
-					return nil, err
+			for _, alternative := range p.Claims[i].Requests[j].Alternatives {
+				tally := tally{wanted: 1}
+				for _, pool := range pools {
+					if served = served || pool.Fault != nil; served {
+						break
+					}
+					if err := c.count(ctx, &tally, alternative, slices.Values(pool.Devices)); err != nil {
+						return nil, err
+					}
+					served = tally.enough()
 				}
 			}
 			shared = append(shared, served)
@@ -108,9 +184,9 @@ func (c *candidates) sharedRequests(ctx context.Context, p *problem.Problem, dev
 	return shared, nil
 }
 
-// serves tells whether the node is a candidate: each request has a matching
-// device there or in a shared pool. A node with a faulty pool is one, so that
-// the fault is named.
+// serves tells whether the node is a candidate: each request has enough matching
+// devices there, or may have some of a shared pool. A node with a faulty pool is
+// one, so that the fault is named.
 func (c *candidates) serves(ctx context.Context, p *problem.Problem, view *inventory.NodeView, shared []bool) (bool, error) {
 	for _, pool := range view.Pools {
 		if pool.Fault != nil {
@@ -122,12 +198,12 @@ func (c *candidates) serves(ctx context.Context, p *problem.Problem, view *inven
 		for j := range p.Claims[i].Requests {
 			served := shared[next]
 			next++
-			for _, pool := range view.Pools {
+			for _, alternative := range p.Claims[i].Requests[j].Alternatives {
 				if served {
 					break
 				}
 				var err error
-				if served, err = c.any(ctx, &p.Claims[i].Requests[j], slices.Values(pool.Devices)); err != nil {
+				if served, err = c.local(ctx, alternative, view); err != nil {
 					return false, err
 				}
 			}
@@ -139,17 +215,46 @@ func (c *candidates) serves(ctx context.Context, p *problem.Problem, view *inven
 	return true, nil
 }
 
-// any tells whether one of the devices matches an alternative of the request.
-func (c *candidates) any(ctx context.Context, request *problem.Request, devices func(func(*device.Device) bool)) (bool, error) {
-	for _, alternative := range request.Alternatives {
-		for d := range devices {
-			matches, err := c.matches(ctx, alternative, d)
-			if err != nil || matches {
-				return matches, err
-			}
+// local tells whether a node has enough matching devices of its own.
+func (c *candidates) local(ctx context.Context, alternative *problem.Alternative, view *inventory.NodeView) (bool, error) {
+	tally := tally{wanted: max(alternative.Count, 1)}
+	for _, pool := range view.Pools {
+		if err := c.count(ctx, &tally, alternative, slices.Values(pool.Devices)); err != nil {
+			return false, err
+		}
+		if tally.enough() {
+			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// tally counts matching devices until there are enough.
+type tally struct {
+	wanted, matching int
+	// shareable says that one of them serves any number of requests.
+	shareable bool
+}
+
+func (t *tally) enough() bool { return t.shareable || t.matching >= t.wanted }
+
+// count adds the matching ones of some devices, until there are enough.
+func (c *candidates) count(ctx context.Context, t *tally, alternative *problem.Alternative, devices func(func(*device.Device) bool)) error {
+	for d := range devices {
+		matches, err := c.matches(ctx, alternative, d)
+		if err != nil {
+			return err
+		}
+		if !matches {
+			continue
+		}
+		t.matching++
+		t.shareable = t.shareable || d.AllowMultiple
+		if t.enough() {
+			break
+		}
+	}
+	return nil
 }
 
 func (c *candidates) matches(ctx context.Context, alternative *problem.Alternative, d *device.Device) (bool, error) {
@@ -172,19 +277,20 @@ func (c *candidates) matches(ctx context.Context, alternative *problem.Alternati
 // the problem, which must have the signature of the one that was looked up.
 // failure names a device of theirs for which a selector failed, if there is one:
 // the first in the order of texts.
-func (r *reachable) reasons(p *problem.Problem, nodes []fwk.NodeInfo) (text, failure string) {
+func (c *candidates) reasons(p *problem.Problem, r *reachable, nodes []fwk.NodeInfo) (text, failure string) {
 	counts := make(map[string]int)
+	table := c.verdicts.Table(verdict.Key{Signature: p.Signature, Profile: c.profile, Nobody: true})
 	for _, node := range nodes {
 		if r.names.Has(node.Node().Name) {
 			continue
 		}
-		rejection := r.rejection(p, node)
-		if rejection == nil {
+		found := c.verdict(table, p, r, node)
+		if found == nil || found.Rejection == nil {
 			counts["no matching devices"]++
 			continue
 		}
-		counts[reason.Node(p, rejection)]++
-		if failed := reason.Failure(p, rejection); failed != "" && (failure == "" || failed < failure) {
+		counts[found.Reason(p)]++
+		if failed := reason.Failure(p, found.Rejection); failed != "" && (failure == "" || failed < failure) {
 			failure = failed
 		}
 	}
@@ -196,22 +302,21 @@ func (r *reachable) reasons(p *problem.Problem, nodes []fwk.NodeInfo) (text, fai
 	return strings.Join(texts, ", "), failure
 }
 
-// rejection asks the allocator: it knows best why it would fail. Nothing is held
+// verdict asks the allocator: it knows best why it would fail. Nothing is held
 // from this point of view, and the node has all features, since no matching
 // device is missing because of that.
-func (r *reachable) rejection(p *problem.Problem, node fwk.NodeInfo) *allocator.Rejection {
+func (c *candidates) verdict(table *verdict.Table, p *problem.Problem, r *reachable, node fwk.NodeInfo) *verdict.Verdict {
 	view := r.devices.Node(node.Node())
 	if len(view.Pools) == 0 {
-		view = &inventory.NodeView{} // all nodes without devices have one reason
+		view = &inventory.NodeView{} // all nodes without devices have one verdict
 	}
-	key := viewKey{name: view.Name, epoch: view.Epoch}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if rejection, ok := r.rejections[key]; ok {
-		return rejection
+	offer := allocator.Node{View: view, Usage: c.nobody, SkipsNodeOperations: true}
+	if found := table.Known(0, offer); found != nil {
+		return found
 	}
-	_, err := allocator.Solve(context.Background(), p, allocator.Node{View: view, Usage: r.nobody, SkipsNodeOperations: true}, allocator.Options{StepBudget: 1})
-	rejection, _ := err.(*allocator.Rejection)
-	r.rejections[key] = rejection
-	return rejection
+	found, err := table.Solve(context.Background(), 0, p, offer, allocator.Options{StepBudget: 1})
+	if err != nil {
+		return nil
+	}
+	return found
 }

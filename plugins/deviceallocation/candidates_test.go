@@ -9,7 +9,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
 
@@ -18,7 +17,7 @@ import (
 func TestCandidatesAreRemembered(t *testing.T) {
 	run(t, oneNode(1, claimFor("a", 1), claimFor("b", 1), claimFor("c", 1), builders.Node("second")), func(h *harness) {
 		find := func(claim string) *reachable {
-			p, err := problem.Build([]*resourceapi.ResourceClaim{h.claim(claim)}, problem.Source{Classes: h.plugin.classes.Get, Compiler: h.plugin.compiler, Features: h.plugin.features})
+			p, err := h.plugin.problem([]*resourceapi.ResourceClaim{h.claim(claim)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,6 +121,6 @@ func TestFilterInParallel(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, "nodes that the allocated claim rules out", s.allocated[0].unreachable.Load(), nodes/2)
-		expect(t, "number of problems", len(s.variants), 1)
+		expect(t, "problems for nodes that provide some extended resources", len(s.variants.mixed), 0)
 	})
 }

@@ -2,6 +2,7 @@ package deviceallocation
 
 import (
 	"sync"
+	"sync/atomic"
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -12,6 +13,7 @@ import (
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/selector"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/verdict"
 )
 
 // cluster is what all profiles of a scheduler process know about devices.
@@ -25,6 +27,10 @@ type cluster struct {
 	turns    turns
 	features device.Features
 	failed   failedDevices
+	// verdicts has what was found on nodes, attempts numbers the attempts that
+	// look for something.
+	verdicts *verdict.Cache
+	attempts atomic.Uint64
 }
 
 // lazyCluster makes the cluster when the first profile is set up, since only
@@ -44,6 +50,7 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 	c := &cluster{
 		inventory: inventory.New(features),
 		ledger:    ledger.New(),
+		verdicts:  verdict.New(verdict.DefaultLimit),
 		features:  features,
 		compiler: selector.NewCompiler(cel.Features{
 			EnableConsumableCapacity: features.ConsumableCapacity,
@@ -52,7 +59,7 @@ func (l *lazyCluster) get(handle fwk.Handle) (*cluster, error) {
 	}
 	c.inFlight = newInFlight(c.inventory, c.ledger)
 	var err error
-	if c.feed, err = newFeed(handle, c.inventory, c.inFlight); err != nil {
+	if c.feed, err = newFeed(handle, c.inventory, c.inFlight, c.verdicts); err != nil {
 		return nil, err
 	}
 	l.cluster = c

@@ -1,10 +1,8 @@
 package deviceallocation
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -17,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/extendedresource"
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
 // extendedClaimName stands for the claim of extended resources until PreBind
@@ -30,8 +27,10 @@ const extendedClaimName = "<extended-resources>"
 // device plugin shows in its allocatable resources.
 type extendedState struct {
 	pod *corev1.Pod
-	// classes has the class of each resource that the pod requests.
+	// classes has the class of each resource that the pod requests, names the
+	// resources in order.
 	classes extendedresource.Classes
+	names   []corev1.ResourceName
 	// uid identifies the claim in ledger and tracker before it exists.
 	uid types.UID
 	// leftover is the claim of an attempt that failed after creating it.
@@ -70,60 +69,25 @@ func (pl *Plugin) extendedState(pod *corev1.Pod) *extendedState {
 	if len(classes) == 0 && leftover == nil {
 		return nil
 	}
-	return &extendedState{
-		pod:      pod,
-		classes:  classes,
-		uid:      types.UID(uuid.NewUUID()),
-		leftover: leftover,
-	}
+	e := newExtendedState(pod, classes)
+	e.uid, e.leftover = types.UID(uuid.NewUUID()), leftover
+	return e
+}
+
+func newExtendedState(pod *corev1.Pod, classes extendedresource.Classes) *extendedState {
+	return &extendedState{pod: pod, classes: classes, names: slices.Sorted(maps.Keys(classes))}
 }
 
 // throughDevices returns the resources that a node provides through devices:
-// a device plugin that offers a resource goes first.
+// a device plugin that offers a resource goes first. The caller must not change
+// the result.
 func (e *extendedState) throughDevices(node fwk.NodeInfo) []corev1.ResourceName {
 	allocatable := node.GetAllocatable().GetScalarResources()
-	var names []corev1.ResourceName
-	for _, name := range slices.Sorted(maps.Keys(e.classes)) {
-		if allocatable[name] == 0 {
-			names = append(names, name)
-		}
+	plugged := func(name corev1.ResourceName) bool { return allocatable[name] != 0 }
+	if !slices.ContainsFunc(e.names, plugged) {
+		return e.names
 	}
-	return names
-}
-
-// variant returns what has to be allocated on nodes that provide the given
-// extended resources through devices. It may be called in parallel.
-func (pl *Plugin) variant(s *state, extended []corev1.ResourceName) *variant {
-	if s.plain != nil {
-		return s.plain
-	}
-	key := variantKey(extended)
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if v, ok := s.variants[key]; ok {
-		return v
-	}
-	v := pl.newVariant(s, extended)
-	s.variants[key] = v
-	return v
-}
-
-func (pl *Plugin) newVariant(s *state, extended []corev1.ResourceName) *variant {
-	v := &variant{claims: slices.Clone(s.pending)}
-	if len(extended) > 0 {
-		claim, mappings := s.extended.claim(extended)
-		v.claims, v.mappings = append(v.claims, claim), mappings
-	}
-	v.problem, v.err = problem.Build(v.claims, problem.Source{Classes: pl.classes.Get, Compiler: pl.compiler, Features: pl.features})
-	return v
-}
-
-func variantKey(names []corev1.ResourceName) string {
-	var key strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&key, "%s ", name)
-	}
-	return key.String()
+	return slices.DeleteFunc(slices.Clone(e.names), plugged)
 }
 
 // claim makes the claim for some of the pod's extended resources, as PreBind

@@ -29,6 +29,8 @@ type failedDevices struct {
 	// until says when a device is forgotten. The map is never changed, but
 	// replaced.
 	until map[device.ID]time.Time
+	// version changes whenever the devices do.
+	version uint64
 }
 
 func (f *failedDevices) add(e *bindingError, until time.Time) {
@@ -42,6 +44,7 @@ func (f *failedDevices) add(e *bindingError, until time.Time) {
 		next[d.id] = until
 	}
 	f.until = next
+	f.version++
 }
 
 // forgive forgets the devices of an allocation, which have got ready.
@@ -57,37 +60,44 @@ func (f *failedDevices) forgive(allocation *resourceapi.AllocationResult) {
 		delete(next, device.NewID(result.Driver, result.Pool, result.Device))
 	}
 	f.until = next
+	f.version++
 }
 
-// now returns the devices that are remembered; nil if there are none.
-func (f *failedDevices) now(now time.Time) map[device.ID]bool {
+// now returns the devices that are remembered, nil and 0 if there are none. As
+// long as the number is the same, the devices are.
+func (f *failedDevices) now(now time.Time) (map[device.ID]bool, uint64) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if len(f.until) == 0 {
-		return nil
+		return nil, 0
 	}
 	next := maps.Clone(f.until)
 	maps.DeleteFunc(next, func(_ device.ID, until time.Time) bool { return !now.Before(until) })
-	f.until = next
-	var ids map[device.ID]bool
+	if len(next) != len(f.until) {
+		f.until = next
+		f.version++
+	}
+	if len(next) == 0 {
+		return nil, 0
+	}
+	ids := make(map[device.ID]bool, len(next))
 	for id := range next {
-		if ids == nil {
-			ids = make(map[device.ID]bool, len(next))
-		}
 		ids[id] = true
 	}
-	return ids
+	return ids, f.version
 }
 
-// searchOptions are those of one attempt. All nodes must use the same ones, or
-// their solutions could not be compared.
-func (pl *Plugin) searchOptions() allocator.Options {
+// searchOptions are those of one attempt, with the number of the set of devices
+// that they avoid. All nodes must use the same ones, or their solutions could
+// not be compared.
+func (pl *Plugin) searchOptions() (allocator.Options, uint64) {
 	options := pl.options
 	if options.Objective == nil {
-		return options
+		return options, 0
 	}
-	if failed := pl.failed.now(time.Now()); failed != nil {
+	failed, version := pl.failed.now(time.Now())
+	if failed != nil {
 		options.Objective = objective.Avoid{Objective: options.Objective, Devices: failed}
 	}
-	return options
+	return options, version
 }

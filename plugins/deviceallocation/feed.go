@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	resourcelisters "k8s.io/client-go/listers/resource/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/verdict"
 )
 
 // feed keeps inventory and ledger up to date. Its handlers run as the
@@ -38,6 +40,8 @@ type feed struct {
 	// extended finds the claims that were made for the extended resources of a
 	// pod, by the UID of the pod.
 	extended cache.Indexer
+	// pods finds pods by the claims that they use.
+	pods cache.Indexer
 	// loaded tell whether our handlers have seen all objects that existed when
 	// the informers started.
 	loaded []cache.InformerSynced
@@ -53,7 +57,10 @@ type feed struct {
 // they are for.
 const extendedIndex = "deviceAllocationExtendedResourceClaims"
 
-func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight) (*feed, error) {
+// podsIndex finds pods by the claims that they use.
+const podsIndex = "deviceAllocationPodsOfClaim"
+
+func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight, verdicts *verdict.Cache) (*feed, error) {
 	informers := handle.SharedInformerFactory().Resource().V1()
 	f := &feed{
 		inventory: devices,
@@ -62,9 +69,14 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight) 
 		slices:    informers.ResourceSlices().Lister(),
 		rules:     informers.DeviceTaintRules().Lister(),
 		extended:  informers.ResourceClaims().Informer().GetIndexer(),
+		pods:      handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer(),
 		known:     make(map[string]*resourceapi.DeviceTaintRule),
 	}
-	err := informers.ResourceClaims().Informer().AddIndexers(cache.Indexers{extendedIndex: extendedOwner})
+	err := handle.SharedInformerFactory().Core().V1().Pods().Informer().AddIndexers(cache.Indexers{podsIndex: claimsOfPod})
+	if err != nil {
+		return nil, fmt.Errorf("add index %s: %w", podsIndex, err)
+	}
+	err = informers.ResourceClaims().Informer().AddIndexers(cache.Indexers{extendedIndex: extendedOwner})
 	if err != nil {
 		return nil, fmt.Errorf("add index %s: %w", extendedIndex, err)
 	}
@@ -76,7 +88,10 @@ func newFeed(handle fwk.Handle, devices *inventory.Inventory, claims *inFlight) 
 		// a node matters, so that nothing is kept for it.
 		handle.SharedInformerFactory().Core().V1().Nodes().Informer(): handler(
 			func(*corev1.Node) {},
-			func(node *corev1.Node) { f.inventory.DeleteNode(node.Name) },
+			func(node *corev1.Node) {
+				f.inventory.DeleteNode(node.Name)
+				verdicts.ForgetNode(node.Name)
+			},
 		),
 	}
 	for informer, h := range handlers {
@@ -142,6 +157,45 @@ func extendedOwner(obj any) ([]string, error) {
 		}
 	}
 	return nil, nil
+}
+
+// claimsOfPod lists the claims that a pod uses, as namespace/name. Claims for
+// extended resources say themselves which pod they are for.
+func claimsOfPod(obj any) ([]string, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, nil
+	}
+	var keys []string
+	add := func(name *string) {
+		if name != nil {
+			keys = append(keys, pod.Namespace+"/"+*name)
+		}
+	}
+	for i := range pod.Spec.ResourceClaims {
+		add(pod.Spec.ResourceClaims[i].ResourceClaimName)
+	}
+	for i := range pod.Status.ResourceClaimStatuses {
+		add(pod.Status.ResourceClaimStatuses[i].ResourceClaimName)
+	}
+	return keys, nil
+}
+
+// podsUsing returns the pods that use a claim or for which it was made.
+func (f *feed) podsUsing(claim *resourceapi.ResourceClaim) ([]types.NamespacedName, error) {
+	found, err := f.pods.ByIndex(podsIndex, claim.Namespace+"/"+claim.Name)
+	if err != nil {
+		return nil, fmt.Errorf("find pods of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	pods := make([]types.NamespacedName, 0, len(found)+1)
+	for _, obj := range found {
+		pod := obj.(*corev1.Pod)
+		pods = append(pods, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	}
+	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" {
+		pods = append(pods, types.NamespacedName{Namespace: claim.Namespace, Name: owner.Name})
+	}
+	return pods, nil
 }
 
 // extendedClaim returns the claim that an earlier attempt made for the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/reason"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/verdict"
 )
 
 // errFilterTimeout ends the search on one node.
@@ -35,6 +36,26 @@ func (pl *Plugin) Filter(ctx context.Context, cycle fwk.CycleState, pod *corev1.
 	if status := s.reachesJoined(node.Node()); status != nil {
 		return status
 	}
+	v := pl.required(s, node)
+	switch {
+	case v == nil:
+		return nil
+	case v.err != nil:
+		return statusOf(v.err, nil)
+	}
+	found, err := pl.solve(ctx, s, v, node.Node())
+	if err != nil {
+		return pl.noVerdict(ctx, v, err)
+	}
+	if found.Rejection == nil {
+		return nil
+	}
+	s.note(reason.Failure(v.problem, found.Rejection))
+	return unresolvable(found.Reason(v.problem))
+}
+
+// required returns what has to be allocated on a node; nil if nothing has.
+func (pl *Plugin) required(s *state, node fwk.NodeInfo) *variant {
 	var extended []corev1.ResourceName
 	if s.extended != nil {
 		extended = s.extended.throughDevices(node)
@@ -42,11 +63,7 @@ func (pl *Plugin) Filter(ctx context.Context, cycle fwk.CycleState, pod *corev1.
 	if len(s.pending) == 0 && len(extended) == 0 {
 		return nil
 	}
-	v := pl.variant(s, extended)
-	if v.err != nil {
-		return statusOf(v.err, nil)
-	}
-	return pl.solve(ctx, s, v, node.Node())
+	return pl.variant(s, extended)
 }
 
 // reachesAllocated checks that the node can use the devices of all claims that
@@ -71,45 +88,37 @@ func (s *state) reachesAllocated(node *corev1.Node) *fwk.Status {
 	return status
 }
 
-// solve runs the allocator and keeps the solution.
-func (pl *Plugin) solve(ctx context.Context, s *state, v *variant, node *corev1.Node) *fwk.Status {
+// solve returns what is known about a node, or has the allocator find it out.
+// The error is not about the node: the search was cut off, or has shown something
+// that ends the attempt.
+func (pl *Plugin) solve(ctx context.Context, s *state, v *variant, node *corev1.Node) (*verdict.Verdict, error) {
+	offer := allocator.Node{View: s.devices.Node(node), Usage: s.holders, SkipsNodeOperations: skipsNodeOperations(node)}
+	if found := v.verdicts.Known(s.attempt, offer); found != nil {
+		pl.counters.knownVerdicts.Inc()
+		return found, nil
+	}
 	search := ctx
 	if pl.filterTimeout > 0 {
 		var cancel context.CancelFunc
 		search, cancel = context.WithTimeoutCause(ctx, pl.filterTimeout, errFilterTimeout)
 		defer cancel()
 	}
-	offer := allocator.Node{View: s.devices.Node(node), Usage: s.holders, SkipsNodeOperations: skipsNodeOperations(node)}
-	solution, err := allocator.Solve(search, v.problem, offer, s.options)
+	found, err := v.verdicts.Solve(search, s.attempt, v.problem, offer, s.options)
+	if ctx.Err() == nil {
+		pl.counters.search(found, err)
+	}
+	return found, err
+}
+
+// noVerdict words why a search has no answer.
+func (pl *Plugin) noVerdict(ctx context.Context, v *variant, err error) *fwk.Status {
 	switch {
-	case err == nil:
-		searches.WithLabelValues(resultFound).Inc()
-		searchSteps.Observe(float64(solution.Steps))
-		s.found.Store(node.Name, &found{variant: v, solution: solution})
-		return nil
 	case errors.Is(err, errFilterTimeout):
-		searches.WithLabelValues(resultUndecided).Inc()
 		// Only this node is undecided; others may have been quicker.
 		return unresolvable(fmt.Sprintf("search for devices ended undecided after %s (see filterTimeout)", pl.filterTimeout))
 	case ctx.Err() != nil:
 		return unresolvable("search for devices ended because enough nodes were found")
 	default:
-		searches.WithLabelValues(resultOf(err)).Inc()
-		if rejection := (*allocator.Rejection)(nil); errors.As(err, &rejection) {
-			s.note(reason.Failure(v.problem, rejection))
-		}
 		return statusOf(err, v.problem)
-	}
-}
-
-func resultOf(err error) string {
-	var rejection *allocator.Rejection
-	switch {
-	case !errors.As(err, &rejection):
-		return resultError
-	case rejection.Cause == allocator.OutOfBudget:
-		return resultUndecided
-	default:
-		return resultRejected
 	}
 }

@@ -68,7 +68,7 @@ func TestFilterSelectorErrorsFail(t *testing.T) {
 		args := config.Defaults()
 		args.SelectorErrors = config.SelectorErrorsFail
 		h.plugin.configure(&args)
-		h.plugin.nodes = newCandidates(true)
+		h.plugin.nodes = newCandidates(h.plugin.verdicts, h.plugin.profile, true)
 		a := h.attempt(builders.Pod("pod").Claim("claim").Obj())
 		expectAll(t, "search", a.search("node"),
 			"Error: request \"request\": selector 1 of the request fails for device gpu.example.com/node/gpu-0: "+noSuchKey)

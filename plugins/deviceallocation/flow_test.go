@@ -3,8 +3,6 @@ package deviceallocation
 import (
 	"testing"
 
-	fwk "k8s.io/kube-scheduler/framework"
-
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
 
@@ -14,9 +12,7 @@ func TestFlow(t *testing.T) {
 		a := h.attempt(pod)
 		expect(t, "PreEnqueue", text(h.plugin.PreEnqueue(h.ctx, pod)), "Success")
 		a.find("node")
-		scores := fwk.NodeScoreList{{Name: "node"}}
-		a.must(h.plugin.NormalizeScore(h.ctx, a.cycle, pod, scores))
-		expect(t, "score of the only node", scores[0].Score, 100)
+		expect(t, "score of the only node", a.scores(h.node("node"))[0].Score, 100)
 		expectAll(t, "holders before Reserve", h.holders("node", "gpu-0"))
 
 		a.must(a.reserve("node"))

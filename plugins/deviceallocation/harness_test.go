@@ -298,6 +298,29 @@ func (a *attempt) find(nodes ...string) *attempt {
 	return a
 }
 
+// scores returns the scores of some nodes.
+func (a *attempt) scores(nodes ...fwk.NodeInfo) fwk.NodeScoreList {
+	a.Helper()
+	return a.normalize(a.rawScores(nodes...))
+}
+
+func (a *attempt) rawScores(nodes ...fwk.NodeInfo) fwk.NodeScoreList {
+	a.Helper()
+	scores := make(fwk.NodeScoreList, len(nodes))
+	for i, node := range nodes {
+		score, status := a.plugin.Score(a.ctx, a.cycle, a.pod, node)
+		a.must(status)
+		scores[i] = fwk.NodeScore{Name: node.Node().Name, Score: score}
+	}
+	return scores
+}
+
+func (a *attempt) normalize(scores fwk.NodeScoreList) fwk.NodeScoreList {
+	a.Helper()
+	a.must(a.plugin.NormalizeScore(a.ctx, a.cycle, a.pod, scores))
+	return scores
+}
+
 func (a *attempt) reserve(node string) *fwk.Status {
 	return a.plugin.Reserve(a.ctx, a.cycle, a.pod, node)
 }

@@ -2,12 +2,10 @@ package deviceallocation
 
 import (
 	"context"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
@@ -23,8 +21,9 @@ func (pl *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint,
 			QueueingHintFn: pl.afterNode,
 		},
 		{
-			Event:          fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update | fwk.Delete},
-			QueueingHintFn: pl.afterClaim,
+			Event:             fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update | fwk.Delete},
+			QueueingHintFn:    pl.afterClaim,
+			PreQueueingHintFn: pl.podsForClaim,
 		},
 		{
 			Event:          fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.UpdatePodGeneratedResourceClaim},
@@ -59,68 +58,6 @@ func (pl *Plugin) afterPod(_ klog.Logger, _ *corev1.Pod, oldObj, _ any) (fwk.Que
 		return fwk.QueueSkip, nil
 	}
 	return queueIf(len(gone.Spec.ResourceClaims) > 0 || len(pl.extendedResources(gone)) > 0), nil
-}
-
-// afterNode: a new node, new labels, a device plugin that starts or stops to
-// offer a resource, or a kubelet that knows more than its predecessor. Pods that
-// still lack claims wait for those.
-func (pl *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
-	before, after, err := schedutil.As[*corev1.Node](oldObj, newObj)
-	if err != nil {
-		return fwk.Queue, err
-	}
-	if _, err := pl.podClaims(pod); err != nil {
-		return fwk.QueueSkip, nil
-	}
-	if before == nil || after == nil || !equality.Semantic.DeepEqual(before.Labels, after.Labels) {
-		return fwk.Queue, nil
-	}
-	return queueIf(skipsNodeOperations(after) && !skipsNodeOperations(before) || len(pl.extendedResources(pod)) > 0), nil
-}
-
-// afterClaim: devices come free, or a claim of the pod changes.
-func (pl *Plugin) afterClaim(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
-	if unknown, ok := oldObj.(cache.DeletedFinalStateUnknown); ok && newObj == nil {
-		// The claim may have held anything.
-		ifType(unknown.Obj, pl.ledger.Forget)
-		return fwk.Queue, nil
-	}
-	before, after, err := schedutil.As[*resourceapi.ResourceClaim](oldObj, newObj)
-	if err != nil {
-		return fwk.Queue, err
-	}
-	if after == nil {
-		pl.ledger.Forget(before)
-		// The pod may have waited for the end of a claim of an earlier attempt.
-		return queueIf(before.Status.Allocation != nil || madeFor(before, pod)), nil
-	}
-	pl.inFlight.observe(after)
-	claims, err := pl.podClaims(pod)
-	if err != nil {
-		return fwk.QueueSkip, nil
-	}
-	if before != nil && before.Status.Allocation != nil && !equality.Semantic.DeepEqual(before.Status.Allocation, after.Status.Allocation) {
-		return fwk.Queue, nil
-	}
-	if !uses(pod, claims, after) {
-		return fwk.QueueSkip, nil
-	}
-	return queueIf(before == nil || !equality.Semantic.DeepEqual(&before.Status, &after.Status)), nil
-}
-
-func uses(pod *corev1.Pod, claims []*resourceapi.ResourceClaim, claim *resourceapi.ResourceClaim) bool {
-	for _, own := range claims {
-		if own.UID == claim.UID {
-			return true
-		}
-	}
-	return madeFor(claim, pod)
-}
-
-// madeFor tells whether the claim is for extended resources of the pod.
-func madeFor(claim *resourceapi.ResourceClaim, pod *corev1.Pod) bool {
-	owners, _ := extendedOwner(claim)
-	return len(owners) == 1 && types.UID(owners[0]) == pod.UID
 }
 
 // afterOwnClaims: the controller has made the claims that the pod was waiting
@@ -174,27 +111,28 @@ func asksFor(claim *resourceapi.ResourceClaim, class string) bool {
 	return false
 }
 
-// afterSlice: devices appear, change or lose a taint. Pods that still lack
-// claims, and those whose claims all have devices without any trouble, do not
-// wait for that.
-func (pl *Plugin) afterSlice(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
-	event := newObj
-	if event == nil {
-		event = oldObj
-		if unknown, ok := event.(cache.DeletedFinalStateUnknown); ok {
-			event = unknown.Obj
-		}
-	}
-	if slice, ok := event.(*resourceapi.ResourceSlice); ok {
-		pl.feed.refreshSlices(slice)
-	}
-	_, err := pl.podClaims(pod)
-	return queueIf(err == nil), nil
-}
-
 func queueIf(helps bool) fwk.QueueingHint {
 	if helps {
 		return fwk.Queue
 	}
 	return fwk.QueueSkip
+}
+
+// latest keeps what was found out about one event, because a hint is asked for
+// each pod that waits. It is safe for concurrent use.
+type latest[E any] struct {
+	mutex         sync.Mutex
+	before, after any
+	event         *E
+}
+
+// get returns the event with the two objects, made anew unless it was the one
+// before. The objects must be comparable.
+func (l *latest[E]) get(before, after any, see func() *E) *E {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.event == nil || l.before != before || l.after != after {
+		l.before, l.after, l.event = before, after, see()
+	}
+	return l.event
 }

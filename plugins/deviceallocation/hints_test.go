@@ -146,7 +146,8 @@ func TestHintsAfterSlice(t *testing.T) {
 	slice := gpus("node", 2).Obj()
 	testHints(t, fwk.ResourceSlice, map[string]hintCase{
 		"published":              {pod: waiting(), after: slice, want: fwk.Queue},
-		"changed":                {pod: waiting(), before: slice, after: slice, want: fwk.Queue},
+		"changed":                {pod: waiting(), before: gpus("node", 1).Obj(), after: slice, want: fwk.Queue},
+		"published again":        {pod: waiting(), before: slice.DeepCopy(), after: slice, want: fwk.QueueSkip},
 		"deleted":                {pod: waiting(), before: slice, want: fwk.Queue},
 		"deleted, state unknown": {pod: waiting(), before: cache.DeletedFinalStateUnknown{Obj: slice}, want: fwk.Queue},
 		"the pod lacks a claim":  {pod: incomplete(), after: slice, want: fwk.QueueSkip},
@@ -191,26 +192,4 @@ func TestHintsAfterPods(t *testing.T) {
 		"claim named, but not seen": {pod: builders.Pod("pod").ClaimTemplate("gpu", "template", "").Obj(), after: builders.Pod("pod").ClaimTemplate("gpu", "template", "unseen").Obj(), want: fwk.QueueSkip},
 		"not all of them made":      {pod: incomplete(), before: incomplete(), after: incomplete(), want: fwk.QueueSkip},
 	})
-}
-
-func TestSignPod(t *testing.T) {
-	unsigned := "Unschedulable: pods with devices are not signable"
-	tests := map[string]struct {
-		pod  *corev1.Pod
-		want string
-	}{
-		"claims":                        {pod: waiting(), want: unsigned},
-		"extended resources of a class": {pod: extendedPod("pod", "1"), want: unsigned},
-		"none of a resource":            {pod: extendedPod("pod", "0"), want: "Success"},
-		"no devices":                    {pod: builders.Pod("plain").Obj(), want: "Success"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			run(t, objects(extendedClass()), func(h *harness) {
-				fragments, status := h.plugin.SignPod(h.ctx, tc.pod)
-				expect(t, "status", text(status), tc.want)
-				expect(t, "number of fragments", len(fragments), 0)
-			})
-		})
-	}
 }

@@ -1,13 +1,16 @@
 package deviceallocation
 
 import (
+	"errors"
 	"sync"
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	schedmetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/claimwriter"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/verdict"
 )
 
 const subsystem = "device_scheduler"
@@ -36,6 +39,13 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
 
+	knownVerdicts = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem:      subsystem,
+		Name:           "known_verdicts_total",
+		Help:           "Nodes for which nothing had to be searched, because an equal pod was looked at before and nothing has changed since.",
+		StabilityLevel: metrics.ALPHA,
+	})
+
 	searchSteps = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem:      subsystem,
 		Name:           "search_steps",
@@ -45,9 +55,39 @@ var (
 	})
 )
 
-var registerMetrics = sync.OnceFunc(func() {
+// counters are what Filter counts. They are looked up once: to find a counter by
+// its labels takes a lock.
+type counters struct {
+	found, rejected, undecided, failed, knownVerdicts metrics.CounterMetric
+}
+
+// search counts a search by its end.
+func (c *counters) search(v *verdict.Verdict, err error) {
+	switch {
+	case errors.Is(err, errFilterTimeout):
+		c.undecided.Inc()
+	case err != nil:
+		c.failed.Inc()
+	case v.Solution != nil:
+		c.found.Inc()
+		searchSteps.Observe(float64(v.Solution.Steps))
+	case v.Rejection.Cause == allocator.OutOfBudget:
+		c.undecided.Inc()
+	default:
+		c.rejected.Inc()
+	}
+}
+
+var registerMetrics = sync.OnceValue(func() *counters {
 	schedmetrics.Register() // done already in a scheduler
-	legacyregistry.MustRegister(claimWrites, claimRollBacks, searches, searchSteps)
+	legacyregistry.MustRegister(claimWrites, claimRollBacks, searches, searchSteps, knownVerdicts)
+	return &counters{
+		found:         searches.WithLabelValues(resultFound),
+		rejected:      searches.WithLabelValues(resultRejected),
+		undecided:     searches.WithLabelValues(resultUndecided),
+		failed:        searches.WithLabelValues(resultError),
+		knownVerdicts: knownVerdicts,
+	}
 })
 
 // The values of the label "result".

@@ -36,6 +36,15 @@ type Plugin struct {
 	resolver fwk.DeviceClassResolver
 	writer   *claimwriter.Writer
 	nodes    *candidates
+	counters *counters
+	// waiting are the pods that fitted nowhere; the rest is what hints have found
+	// out about the latest events.
+	waiting   waitingPods
+	lastClaim latest[claimEvent]
+	lastSlice latest[poolEvent]
+	lastNode  latest[poolEvent]
+	// profile is the name of the profile; what searches find depends on its args.
+	profile string
 
 	options       allocator.Options
 	weights       objective.Weights
@@ -90,6 +99,8 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 		claims:         manager.ResourceClaims(),
 		classes:        manager.DeviceClasses(),
 		resolver:       manager.DeviceClassResolver(),
+		waiting:        newWaitingPods(),
+		profile:        handle.ProfileName(),
 		writer:         claimwriter.New(handle.ClientSet(), writeObserver{}, cleanupTimeout),
 		filterTimeout:  decoded.FilterTimeout.Duration,
 		bindingTimeout: decoded.BindingTimeout.Duration,
@@ -98,9 +109,9 @@ func newPlugin(ctx context.Context, args runtime.Object, handle fwk.Handle, shar
 	if !pl.gates.EnableDRASchedulerFilterTimeout {
 		pl.filterTimeout = 0
 	}
-	registerMetrics()
+	pl.counters = registerMetrics()
 	pl.configure(decoded)
-	pl.nodes = newCandidates(pl.options.FailOnSelectorError)
+	pl.nodes = newCandidates(pl.verdicts, pl.profile, pl.options.FailOnSelectorError)
 	return pl, nil
 }
 

@@ -39,6 +39,7 @@ func (pl *Plugin) PostFilter(ctx context.Context, cycle fwk.CycleState, pod *cor
 	if c := s.unavailable(pod); c != nil {
 		return nil, pl.deallocate(ctx, pod, c)
 	}
+	pl.waiting.remember(pod, s)
 	remarks, err := pl.remarks(s)
 	if err != nil {
 		return nil, fwk.AsStatus(err)
@@ -62,7 +63,7 @@ func (pl *Plugin) remarks(s *state) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list nodes: %w", err)
 		}
-		text, failure := s.leftOut.reasons(s.plain.problem, nodes)
+		text, failure := pl.nodes.reasons(s.variants.plain().problem, s.leftOut, nodes)
 		s.note(failure)
 		if text != "" {
 			remarks = append(remarks, "nodes without matching devices: "+text)

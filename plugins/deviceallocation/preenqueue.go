@@ -14,12 +14,3 @@ func (pl *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	}
 	return nil
 }
-
-// SignPod says that pods with claims cannot share a scheduling result. Pods
-// without claims look alike to this plugin.
-func (pl *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	if len(pod.Spec.ResourceClaims) > 0 || len(pl.extendedResources(pod)) > 0 {
-		return nil, fwk.NewStatus(fwk.Unschedulable, "pods with devices are not signable")
-	}
-	return nil, nil
-}

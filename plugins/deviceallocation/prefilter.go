@@ -13,6 +13,7 @@ import (
 
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/reason"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/verdict"
 )
 
 // PreFilter finds out what the pod needs and which nodes may have it.
@@ -20,6 +21,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if pl.gates.EnableInPlacePodVerticalScalingSchedulerPreemption && resource.IsPodResizeDeferred(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	pl.waiting.forget(pod)
 	if err := joinGroup(cycle, pod, nil); err != nil {
 		return nil, fwk.AsStatus(err)
 	}
@@ -27,7 +29,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if err != nil {
 		return nil, statusOf(err, nil)
 	}
-	s := &state{variants: make(map[string]*variant), extended: pl.extendedState(pod)}
+	s := &state{extended: pl.extendedState(pod)}
 	if len(claims) == 0 && s.extended == nil {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -46,12 +48,14 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if err := joinGroup(cycle, pod, s); err != nil {
 		return nil, fwk.AsStatus(err)
 	}
-	s.options = pl.searchOptions()
+	s.attempt = verdict.Attempt(pl.attempts.Add(1))
+	s.options, s.avoided = pl.searchOptions()
 	s.devices = pl.inventory.Snapshot()
 	s.holders = pl.ledger.Snapshot(s.devices)
 	if err := pl.sortClaims(s, pod, claims); err != nil {
 		return nil, statusOf(err, nil)
 	}
+	pl.newVariants(s)
 	for _, c := range s.allocated {
 		if c.blocked != "" {
 			return nil, unresolvable(c.blocked)
@@ -66,26 +70,26 @@ func (pl *Plugin) PreFilter(ctx context.Context, cycle fwk.CycleState, pod *core
 	if len(s.pending) == 0 {
 		return nil, nil
 	}
-	s.plain = pl.newVariant(s, nil)
-	if s.plain.err != nil {
-		return nil, statusOf(s.plain.err, nil)
+	plain := s.variants.plain()
+	if plain.err != nil {
+		return nil, statusOf(plain.err, nil)
 	}
-	reachable, err := pl.nodes.find(ctx, s.plain.problem, s.devices)
+	reachable, err := pl.nodes.find(ctx, plain.problem, s.devices)
 	if err != nil {
-		return nil, statusOf(err, s.plain.problem)
+		return nil, statusOf(err, plain.problem)
 	}
-	return limit(s, reachable, nodes)
+	return pl.limit(s, reachable, nodes)
 }
 
 // limit tells the framework which nodes are worth looking at. The reasons of
 // the others must not get lost: without any node left they are the answer, else
 // PostFilter adds them.
-func limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if reachable.all {
-		return nil, nil
+func (pl *Plugin) limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if reachable.all || reachable.cover(nodes) {
+		return nil, nil // naming them all would cost for nothing
 	}
-	if reachable.names.Len() == 0 && len(nodes) > 0 {
-		text, failure := reachable.reasons(s.plain.problem, nodes)
+	if reachable.names.Len() == 0 {
+		text, failure := pl.nodes.reasons(s.variants.plain().problem, reachable, nodes)
 		s.note(failure)
 		return nil, unresolvable(text)
 	}

@@ -56,7 +56,9 @@ func TestPreFilterNodes(t *testing.T) {
 		// nodes are those of the result; nil means all.
 		nodes []string
 	}{
-		"all nodes have devices":      {objects: twoNodes, claim: claimFor("claim", 1), want: "Success", nodes: []string{"a", "b"}},
+		"all nodes have devices":      {objects: twoNodes, claim: claimFor("claim", 1), want: "Success"},
+		"a node with too few devices": {objects: twoNodes, claim: claimFor("claim", 2), want: "Success", nodes: []string{"b"}},
+		"too few devices everywhere":  {objects: twoNodes, claim: claimFor("claim", 3), want: `UnschedulableAndUnresolvable: 2 request "request": fewer than 3 matching devices free`},
 		"a node without devices":      {objects: objects(twoNodes, builders.Node("c")), claim: claimFor("claim", 1), want: "Success", nodes: []string{"a", "b"}},
 		"devices that match nowhere":  {objects: twoNodes, claim: builders.Claim("claim", builders.Request("request", class).Select("false")), want: `UnschedulableAndUnresolvable: 2 request "request": no device matches selector 1 of the request`},
 		"several reasons":             {objects: objects(twoNodes, builders.Node("c"), builders.Node("d"), builders.Node("e")), claim: builders.Claim("claim", builders.Request("request", class).Select("false")), want: `UnschedulableAndUnresolvable: 2 request "request": no device matches selector 1 of the request, 3 request "request": no devices on the node`},
@@ -168,8 +170,7 @@ func TestScoreComparesNodes(t *testing.T) {
 	pod := builders.Pod("pod").Claim("claim").Obj()
 	run(t, cluster, func(h *harness) {
 		a := h.attempt(pod).find("big", "small")
-		scores := fwk.NodeScoreList{{Name: "big"}, {Name: "small"}}
-		a.must(h.plugin.NormalizeScore(h.ctx, a.cycle, pod, scores))
+		scores := a.scores(h.node("big"), h.node("small"))
 		if scores[0].Score >= scores[1].Score || scores[1].Score > fwk.MaxNodeScore || scores[0].Score < 0 {
 			t.Errorf("scores: got %v, want the small node first", scores)
 		}

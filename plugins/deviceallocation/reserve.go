@@ -30,16 +30,12 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 	if s == nil || s.reservation != nil && s.reservation.node == nodeName {
 		return nil
 	}
-	found := s.solution(nodeName)
-	if found == nil && len(s.pending) > 0 {
-		return fwk.AsStatus(fmt.Errorf("reserve devices on node %s: Filter found none", nodeName))
+	found, status := pl.choose(ctx, s, nodeName)
+	if !status.IsSuccess() {
+		return status
 	}
 	r := &reservation{node: nodeName, group: pl.groupName(pod)}
-	if found != nil {
-		if err := r.choose(found); err != nil {
-			return statusOf(err, found.variant.problem)
-		}
-	}
+	r.add(found)
 	for _, c := range s.joined {
 		r.claims = append(r.claims, reservedClaim{claim: c.claim, allocation: c.allocation})
 	}
@@ -53,20 +49,48 @@ func (pl *Plugin) Reserve(ctx context.Context, cycle fwk.CycleState, pod *corev1
 	return nil
 }
 
-// choose adds what Filter found.
-func (r *reservation) choose(found *found) error {
-	if found.allocations == nil {
-		allocations, err := result.Build(found.variant.problem, found.solution, r.node, uuid.NewUUID)
-		if err != nil {
-			return err
+// choose makes allocations of what Filter has found for a node; nil if nothing
+// has to be allocated there.
+func (pl *Plugin) choose(ctx context.Context, s *state, node string) (*found, *fwk.Status) {
+	if chosen := s.found[node]; chosen != nil || !s.needsDevices() {
+		return chosen, nil
+	}
+	v, verdict := s.checked(node)
+	var err error
+	if verdict == nil {
+		var info fwk.NodeInfo
+		if info, err = pl.handle.SnapshotSharedLister().NodeInfos().Get(node); err == nil {
+			v, verdict, err = pl.verdict(ctx, s, info)
 		}
-		found.allocations = allocations
+	}
+	switch {
+	case err != nil:
+		return nil, fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", node, err))
+	case v == nil:
+		return nil, nil
+	case verdict.Solution == nil:
+		return nil, fwk.AsStatus(fmt.Errorf("reserve devices on node %s: Filter found none", node))
+	}
+	allocations, err := result.Build(v.problem, verdict.Solution, node, uuid.NewUUID)
+	if err != nil {
+		return nil, statusOf(err, v.problem)
+	}
+	if s.found == nil {
+		s.found = make(map[string]*found)
+	}
+	s.found[node] = &found{variant: v, allocations: allocations}
+	return s.found[node], nil
+}
+
+// add takes in what was chosen, if anything was.
+func (r *reservation) add(found *found) {
+	if found == nil {
+		return
 	}
 	r.mappings = found.variant.mappings
 	for i, claim := range found.variant.claims {
 		r.claims = append(r.claims, reservedClaim{claim: claim, allocation: &found.allocations[i], extended: claim.Name == extendedClaimName})
 	}
-	return nil
 }
 
 // devices lists what the ledger must hold. chosen is what Filter chose from.

@@ -76,9 +76,9 @@ func TestReserveUnknownClaim(t *testing.T) {
 	})
 }
 
-func TestReserveWithoutFilter(t *testing.T) {
+func TestReserveWithoutDevices(t *testing.T) {
 	pod := builders.Pod("pod").Claim("claim").Obj()
-	run(t, oneNode(1, claimFor("claim", 1)), func(h *harness) {
+	run(t, oneNode(1, claimFor("claim", 1), held("other", "node", "gpu-0", "neighbour")), func(h *harness) {
 		a := h.attempt(pod).find()
 		expect(t, "Reserve", text(a.reserve("node")), "Error: reserve devices on node node: Filter found none")
 		expect(t, "PreBind", text(a.preBind("node")), "Error: bind devices on node node: PreBind without Reserve")

@@ -121,11 +121,7 @@ func (s *simulation) schedule(q *queued) string {
 
 // best picks the node with the highest score, the first of equal ones.
 func (a *attempt) best(nodes []fwk.NodeInfo) string {
-	scores := make(fwk.NodeScoreList, len(nodes))
-	for i, node := range nodes {
-		scores[i].Name = node.Node().Name
-	}
-	a.must(a.plugin.NormalizeScore(a.ctx, a.cycle, a.pod, scores))
+	scores := a.scores(nodes...)
 	best := 0
 	for i := range scores {
 		if scores[i].Score > scores[best].Score {

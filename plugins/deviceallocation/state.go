@@ -15,7 +15,7 @@ import (
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/allocator"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/inventory"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/ledger"
-	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/verdict"
 )
 
 const stateKey fwk.StateKey = Name
@@ -34,23 +34,21 @@ type state struct {
 	// extended is set when device classes back extended resources of the pod.
 	extended *extendedState
 
-	// options are those of all searches of the attempt.
+	// attempt numbers the attempt; options are those of all its searches, and
+	// avoided numbers the set of devices that they avoid.
+	attempt verdict.Attempt
 	options allocator.Options
+	avoided uint64
 	devices *inventory.Snapshot
 	holders *ledger.Snapshot
 
-	// plain is what each node must allocate for a pod without extended
-	// resources; PreFilter sets it, so that the parallel Filter calls need no lock.
-	plain *variant
-	// variants has what a node must allocate for other pods, by the extended
-	// resources that it provides through devices.
-	mutex    sync.Mutex
-	variants map[string]*variant
-
-	// found has the *found of each node that passed Filter, by node name.
-	found sync.Map
+	// variants has what has to be allocated.
+	variants variants
+	// found is what Reserve made of the verdict for a node, by node name.
+	found map[string]*found
 	// leftOut is set when PreFilter named the nodes worth looking at.
 	leftOut *reachable
+	mutex   sync.Mutex
 	// failure names a device for which a selector failed; guarded by the mutex.
 	failure string
 
@@ -75,23 +73,11 @@ type allocatedClaim struct {
 	unreachable atomic.Int64
 }
 
-// variant is what has to be allocated on some nodes.
-type variant struct {
-	// claims are those of the problem.
-	claims  []*resourceapi.ResourceClaim
-	problem *problem.Problem
-	err     error
-	// mappings say which container uses which request of the last claim, if
-	// that is for extended resources.
-	mappings []corev1.ContainerExtendedResourceRequest
-}
-
-// found is what Filter found for a node.
+// found is what Filter found for a node. It is made once: other pods of a group
+// may have seen the allocations.
 type found struct {
-	variant  *variant
-	solution *allocator.Solution
-	// allocations are what Reserve made of the solution, for the claims of the
-	// variant. They are made once: other pods of a group may have seen them.
+	variant *variant
+	// allocations are for the claims of the variant.
 	allocations []resourceapi.AllocationResult
 }
 
@@ -119,15 +105,6 @@ func (s *state) note(failure string) {
 	if s.failure == "" || failure < s.failure {
 		s.failure = failure
 	}
-}
-
-// solution returns what Filter found for a node, or nil.
-func (s *state) solution(node string) *found {
-	value, ok := s.found.Load(node)
-	if !ok {
-		return nil
-	}
-	return value.(*found)
 }
 
 // needsDevices tells whether anything has to be allocated anywhere.

@@ -24,7 +24,7 @@ const (
 // and ledger sums its amounts.
 var rooms = []string{
 	"recency", "device", "capacity", "persistent", "extendedresource",
-	"inventory", "ledger", "selector", "problem", "allocator", "objective", "result", "reason", "claimwriter",
+	"inventory", "ledger", "selector", "problem", "allocator", "objective", "result", "reason", "verdict", "claimwriter",
 }
 
 // outside are the rooms that are not core: they do I/O.

@@ -110,6 +110,23 @@ func (s *Snapshot) LocalNodes() iter.Seq[*NodeView] {
 	}
 }
 
+// LocalNode is the view of one of the nodes that LocalNodes visits, or nil.
+func (s *Snapshot) LocalNode(name string) *NodeView {
+	view, _ := s.local.Get(name)
+	return view
+}
+
+// ChangedLocalNodes visits the names for which LocalNode differs from that of
+// another snapshot of the same Inventory. It costs what has changed, not what
+// exists.
+func (s *Snapshot) ChangedLocalNodes(since *Snapshot) iter.Seq[string] {
+	return persistent.Diff(since.local, s.local)
+}
+
+// SameSharedPools tells whether the shared pools are those of another snapshot
+// of the same Inventory.
+func (s *Snapshot) SameSharedPools(other *Snapshot) bool { return s.shared == other.shared }
+
 // SharedPools returns the pools for which it depends on more than a node's name
 // whether it can reach them, sorted by ID; Device.Reach of their devices says
 // how. The caller must not change the result.

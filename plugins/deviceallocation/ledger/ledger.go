@@ -150,6 +150,19 @@ func (l *Ledger) holders(id device.ID) []Holder {
 	return holders
 }
 
+// Settled reports whether a claim holds the device that was seen with its
+// allocation, and not one for which the device is only reserved.
+func (l *Ledger) Settled(id device.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.pools[id.PoolID()][id.Device] {
+		if !h.holding.holder.Reserved {
+			return true
+		}
+	}
+	return false
+}
+
 // Snapshot returns the present state, joined with what is published: devices
 // may be nil if nothing is. It is the same pointer for as long as nothing
 // changes that is held. What is published must come from one Inventory. If

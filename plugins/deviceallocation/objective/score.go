@@ -29,41 +29,61 @@ type Weights struct {
 // be avoided: each level of these has a range of scores of its own, in which
 // best fit and packing decide, and last how many devices are not ready yet.
 func Score(solutions []*allocator.Solution, weights Weights) []int64 {
-	own := make([]level, len(solutions))
+	rated := make([]rating, len(solutions))
+	var levels []level
 	for i, s := range solutions {
-		own[i] = levelOf(s)
+		rated[i] = rate(s)
+		own := rated[i].level
+		if i > 0 && own == rated[i-1].level {
+			continue // nearly always: there are few levels
+		}
+		if at, known := slices.BinarySearchFunc(levels, own, level.compare); !known {
+			levels = slices.Insert(levels, at, own)
+		}
 	}
-	levels := slices.Compact(slices.SortedFunc(slices.Values(own), level.compare))
 	scores := make([]int64, len(solutions))
 	if weights == (Weights{}) {
 		if len(levels) > 1 {
-			spreadRanks(scores, own, levels[len(levels)-1].rank)
+			spreadRanks(scores, rated, levels[len(levels)-1].rank)
 		}
 		return scores
 	}
 	band := float64(MaxScore) / float64(len(levels))
 	for height, l := range levels {
-		penalties := penaltiesOf(solutions, func(i int) bool { return own[i] == l }, weights)
-		for i := range solutions {
-			if own[i] == l && solutions[i] != nil {
-				scores[i] = int64(band * (float64(height) + 1 - penalties[i]))
+		penalize(rated, l, weights)
+		for i := range rated {
+			if rated[i].level == l && solutions[i] != nil {
+				scores[i] = int64(band * (float64(height) + 1 - rated[i].penalty))
 			}
 		}
 	}
 	return scores
 }
 
+// rating is what counts of a solution.
+type rating struct {
+	level level
+	// none says that there is no solution.
+	none bool
+	cost
+	left, devices int64
+	// penalty is how much worse it is than the best one of its level: 0 for the
+	// best, 1 for the worst.
+	penalty float64
+}
+
+func rate(s *allocator.Solution) rating {
+	if s == nil {
+		return rating{none: true}
+	}
+	c := costOf(s)
+	return rating{level: level{rank: rank(s), avoided: c.avoided}, cost: c, left: int64(s.Left), devices: devices(s)}
+}
+
 // level is what outweighs any other difference between two solutions.
 type level struct {
 	rank    int64 // the more, the better
 	avoided int64 // the fewer, the better
-}
-
-func levelOf(s *allocator.Solution) level {
-	if s == nil {
-		return level{}
-	}
-	return level{rank: rank(s), avoided: costOf(s).avoided}
 }
 
 // compare puts the better level last.
@@ -76,50 +96,51 @@ func (l level) compare(other level) int {
 // node: it decides between nodes that are alike otherwise.
 const unreadyWeight = 1e-6
 
-// penaltiesOf says how much worse each solution of a level is than the best
-// one: 0 for the best, 1 for the worst.
+// penalize works out the penalties of one level.
 //
 // Best fit counts in doublings of a device's value and not by the range that
 // the nodes happen to span: a third kind of device elsewhere in the cluster
 // must not change what the choice between two nodes is about.
-func penaltiesOf(solutions []*allocator.Solution, of func(i int) bool, weights Weights) []float64 {
+func penalize(rated []rating, l level, weights Weights) {
 	var value, left, unready valueRange
-	for i, s := range solutions {
-		if s != nil && of(i) {
-			value.include(costOf(s).value)
-			unready.include(costOf(s).unready)
-			left.include(int64(s.Left))
+	for i := range rated {
+		if r := &rated[i]; !r.none && r.level == l {
+			value.include(r.value)
+			unready.include(r.unready)
+			left.include(r.left)
 		}
 	}
-	penalties := make([]float64, len(solutions))
 	worst := 0.0
-	for i, s := range solutions {
-		if s == nil || !of(i) {
+	for i := range rated {
+		r := &rated[i]
+		if r.none || r.level != l {
 			continue
 		}
-		doublings := float64(costOf(s).value-value.least) / costScale / float64(max(devices(s), 1))
-		packing := left.position(int64(s.Left)) * float64(weights.Packing)
+		doublings := float64(r.value-value.least) / costScale / float64(max(r.devices, 1))
+		packing := left.position(r.left) * float64(weights.Packing)
 		if weights.Packing < 0 {
 			packing -= float64(weights.Packing) // the emptiest node is the best
 		}
-		waiting := unreadyWeight * float64(costOf(s).unready-unready.least)
-		penalties[i] = float64(weights.BestFit)*doublings + packing + waiting
-		worst = max(worst, penalties[i])
+		waiting := unreadyWeight * float64(r.unready-unready.least)
+		r.penalty = float64(weights.BestFit)*doublings + packing + waiting
+		worst = max(worst, r.penalty)
 	}
-	if worst > 0 {
-		for i := range penalties {
-			penalties[i] /= worst
+	if worst == 0 {
+		return
+	}
+	for i := range rated {
+		if rated[i].level == l {
+			rated[i].penalty /= worst
 		}
 	}
-	return penalties
 }
 
-func devices(s *allocator.Solution) int {
+func devices(s *allocator.Solution) int64 {
 	n := 0
 	for _, picks := range s.Claims {
 		n += len(picks)
 	}
-	return n
+	return int64(n)
 }
 
 // rank adds up how well the prioritized lists of a solution were served: 8 for
@@ -134,9 +155,9 @@ func rank(s *allocator.Solution) int64 {
 
 // spreadRanks uses the whole range of scores when ranks alone decide, as
 // kube-scheduler does.
-func spreadRanks(scores []int64, own []level, highest int64) {
+func spreadRanks(scores []int64, rated []rating, highest int64) {
 	for i := range scores {
-		scores[i] = own[i].rank * MaxScore / highest
+		scores[i] = rated[i].level.rank * MaxScore / highest
 	}
 }
 
