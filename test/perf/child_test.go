@@ -75,18 +75,18 @@ func newChild() (*child, error) {
 }
 
 // writeConfiguration writes what scheduler_perf reads: the workload, the
-// objects, and our scheduler's configuration as it is shipped. The stock plugin
-// gets none, which means kube-scheduler's defaults. It moves to that folder:
+// objects, and our scheduler's configuration and feature gates as they are
+// shipped. The stock plugin gets none, which means kube-scheduler's defaults. It moves to that folder:
 // scheduler_perf finds files from the working directory.
 func (c *child) writeConfiguration() (string, error) {
-	schedulerConfig := ""
+	schedulerConfig, gates := "", []string(nil)
 	if c.plugin == Ours {
-		schedulerConfig = "scheduler.yaml"
+		schedulerConfig, gates = "scheduler.yaml", config.FeatureGates
 		if err := os.WriteFile(filepath.Join(*childOutput, schedulerConfig), config.ReplaceDefault, 0o644); err != nil {
 			return "", fmt.Errorf("write scheduler configuration: %w", err)
 		}
 	}
-	testCases, err := c.workload.testCases(c.size, schedulerConfig)
+	testCases, err := c.workload.testCases(c.size, schedulerConfig, gates)
 	if err != nil {
 		return "", err
 	}

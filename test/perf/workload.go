@@ -141,9 +141,14 @@ func (w *Workload) smaller(size Size) Size {
 }
 
 // testCases writes the workload in one size as scheduler_perf reads it.
-// schedulerConfig is a file, or empty for kube-scheduler's defaults.
-func (w *Workload) testCases(size Size, schedulerConfig string) ([]byte, error) {
+// schedulerConfig is a file, or empty for kube-scheduler's defaults. on names
+// the feature gates that the scheduler turns on by itself; the workload may turn
+// them off.
+func (w *Workload) testCases(size Size, schedulerConfig string, on []string) ([]byte, error) {
 	gates := map[string]bool{"DynamicResourceAllocation": true}
+	for _, gate := range on {
+		gates[gate] = true
+	}
 	maps.Copy(gates, w.FeatureGates)
 	testCase := map[string]any{
 		"name":             w.Name,
