@@ -142,7 +142,7 @@ func (c *child) nodesExist(tCtx ktesting.TContext, scheduler *scheduler.Schedule
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	// Afterwards scheduler_perf sets all metrics back to zero.
-	tCtx.Cleanup(func() { c.countSearches(tCtx) })
+	tCtx.Cleanup(func() { c.readMetrics(tCtx) })
 	return nil
 }
 
@@ -171,20 +171,21 @@ func untilTheEnd(tCtx ktesting.TContext, do func(context.Context) error) {
 	})
 }
 
-// countSearches reads how often our allocator was asked. The metric is not
-// there when our plugin is not.
-func (c *child) countSearches(tCtx ktesting.TContext) {
+// readMetrics reads how often our allocator was asked, and the API server. The
+// metric of our plugin is not there when the plugin is not.
+func (c *child) readMetrics(tCtx ktesting.TContext) {
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		tCtx.Errorf("read metrics: %v", err)
 		return
 	}
 	for _, family := range families {
-		if family.GetName() != "device_scheduler_searches_total" {
-			continue
-		}
 		for _, metric := range family.GetMetric() {
-			c.recorder.change(func(r *Record) { r.Searches += int(metric.GetCounter().GetValue()) })
+			labels := make(map[string]string)
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			c.recorder.change(func(r *Record) { r.count(family.GetName(), labels, int(metric.GetCounter().GetValue())) })
 		}
 	}
 }

@@ -24,6 +24,9 @@ type Record struct {
 	Searches int `json:"searches"`
 	// Rewrites counts the slices that the driver wrote anew.
 	Rewrites int `json:"rewrites,omitempty"`
+	// Requests counts the requests to the API server about the objects that
+	// scheduling is about, in the whole run: those that were there before as well.
+	Requests map[string]int `json:"requests,omitempty"`
 	// Pods is the number of measured pods that got a node.
 	Pods int `json:"pods"`
 	// Seconds and CPUSeconds pass from the first measured pod to the last that
@@ -33,6 +36,28 @@ type Record struct {
 	CPUSeconds float64 `json:"cpuSeconds"`
 	// PeakBytes is the largest resident set of that process up to then.
 	PeakBytes int64 `json:"peakBytes"`
+}
+
+// count takes a counter over.
+func (r *Record) count(metric string, labels map[string]string, value int) {
+	switch metric {
+	case "device_scheduler_searches_total":
+		r.Searches += value
+	case "apiserver_request_total":
+		switch labels["resource"] {
+		case "pods", "resourceclaims", "events", "podgroups":
+		default:
+			return
+		}
+		request := labels["verb"] + " " + labels["resource"]
+		if subresource := labels["subresource"]; subresource != "" {
+			request += "/" + subresource
+		}
+		if r.Requests == nil {
+			r.Requests = make(map[string]int)
+		}
+		r.Requests[request] += value
+	}
 }
 
 // recorder watches the pods. scheduler_perf samples once a second and does not

@@ -163,6 +163,20 @@ func TestTake(t *testing.T) {
 	}
 }
 
+func TestCount(t *testing.T) {
+	var got Record
+	got.count("device_scheduler_searches_total", map[string]string{"result": "found"}, 4)
+	got.count("device_scheduler_searches_total", map[string]string{"result": "rejected"}, 3)
+	got.count("apiserver_request_total", map[string]string{"verb": "PUT", "resource": "resourceclaims", "subresource": "status", "code": "200"}, 5)
+	got.count("apiserver_request_total", map[string]string{"verb": "PUT", "resource": "resourceclaims", "subresource": "status", "code": "409"}, 1)
+	got.count("apiserver_request_total", map[string]string{"verb": "POST", "resource": "pods"}, 2)
+	got.count("apiserver_request_total", map[string]string{"verb": "POST", "resource": "nodes"}, 9)
+	want := Record{Searches: 7, Requests: map[string]int{"PUT resourceclaims/status": 6, "POST pods": 2}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+}
+
 func TestTail(t *testing.T) {
 	if got, want := tail("a\nb\nc\n", 2), "b\nc"; got != want {
 		t.Errorf("tail: got %q, want %q", got, want)
