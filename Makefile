@@ -52,7 +52,7 @@ check: ## gofmt and go vet
 	@echo "running go vet (the first time it compiles Kubernetes: about 15 minutes on 2 cores)"
 	@go vet ./...
 
-UNIT := ./config/... ./cmd/device-scheduler/... ./cmd/sandbox ./cmd/sandbox/hardware/... ./cmd/sandbox/demo/... ./plugins/... ./test/builders/... ./test/allocationcheck/... ./test/randomcluster/... ./test/layering/...
+UNIT := ./config/... ./cmd/device-scheduler/... ./cmd/sandbox ./cmd/sandbox/hardware/... ./cmd/sandbox/demo/... ./plugins/... ./test/builders/... ./test/allocationcheck/... ./test/randomcluster/... ./test/perf/decision ./test/layering/...
 
 .PHONY: unit
 unit: ## unit, property, differential, golden and layering tests
@@ -79,7 +79,7 @@ conformance: ## kube-scheduler's own allocator cases against our allocator
 integration: build ## tests on a real control plane, with the manifests and configuration as shipped
 	@echo "running the integration tests"
 	@SANDBOX_BINARY=$(CURDIR)/bin/sandbox DEVICE_SCHEDULER_BINARY=$(CURDIR)/bin/device-scheduler \
-		go test -timeout 20m ./cmd/sandbox/controlplane/... ./test/integration/...
+		go test -timeout 20m ./cmd/sandbox/controlplane/... ./test/integration/... ./test/perf
 
 .PHONY: differential
 differential: ## 20,000 random clusters against kube-scheduler's allocator
@@ -89,6 +89,28 @@ differential: ## 20,000 random clusters against kube-scheduler's allocator
 .PHONY: bench
 bench: ## benchmarks of the core
 	@go test -run '^$$' -bench . -benchmem ./plugins/deviceallocation/...
+
+# WORKLOADS="a b" runs these alone, ROUNDS=n each n times with each plugin,
+# PLUGINS=DeviceAllocation one plugin alone, PROFILES=folder keeps profiles,
+# OUTPUT=json writes JSON. test/perf/README.md says what the table means.
+perf_flags = $(if $(WORKLOADS),-perf.workloads '$(WORKLOADS)') $(if $(ROUNDS),-perf.rounds $(ROUNDS)) \
+	$(if $(PLUGINS),-perf.plugins '$(PLUGINS)') $(if $(PROFILES),-perf.profiles '$(PROFILES)') $(if $(OUTPUT),-o $(OUTPUT))
+
+.PHONY: bin/perf.test
+bin/perf.test:
+	@go test -c -o $@ ./test/perf
+
+.PHONY: perf
+perf: bin/perf.test ## kube-scheduler with and without the plugin, short workloads; 15 minutes on 2 cores
+	@bin/perf.test -perf.set short $(perf_flags)
+
+.PHONY: perf-full
+perf-full: bin/perf.test ## the same with all workloads in full size; hours
+	@bin/perf.test -perf.set full $(perf_flags)
+
+.PHONY: perf-plugin
+perf-plugin: ## the plugin alone: decisions per second with both plugins, and memory
+	@go test -timeout 60m -count 1 -v -run 'TestRatios|TestMemory' -benchtime $(or $(BENCHTIME),128x) ./test/perf/decision -goals
 
 .PHONY: clean
 clean: ## remove what was built
