@@ -62,7 +62,7 @@ unit: ## unit, property, differential, golden and layering tests
 # Where goroutines meet. The race detector needs a C compiler; without one the
 # same tests have run without it in the target unit.
 RACE := ./plugins/deviceallocation/recency ./plugins/deviceallocation/inventory ./plugins/deviceallocation/ledger \
-	./plugins/deviceallocation/selector ./plugins/deviceallocation/claimwriter ./plugins/deviceallocation
+	./plugins/deviceallocation/selector ./plugins/deviceallocation/verdict ./plugins/deviceallocation/claimwriter ./plugins/deviceallocation
 
 .PHONY: race
 race: ## the tests of concurrent packages with the race detector
