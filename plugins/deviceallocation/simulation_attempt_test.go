@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -106,17 +107,52 @@ func (s *simulation) schedule(q *queued) string {
 			return
 		}
 		node := a.best(passed)
+		text = s.meanwhile(q.pod, node)
 		if status := a.reserve(node); !status.IsSuccess() {
 			a.unreserve(node)
 			s.failed(q, status)
-			text = fmt.Sprintf("schedule %s: Reserve: %s", q.pod.Name, status.Message())
+			text = fmt.Sprintf("schedule %s%s: Reserve: %s", q.pod.Name, text, status.Message())
 			return
 		}
 		s.flights = append(s.flights, &flight{attempt: a, queued: q, node: node})
 		s.checkReservation(a, node)
-		text = fmt.Sprintf("schedule %s: reserved on %s", q.pod.Name, node)
+		s.checkSeen(a)
+		s.checkDraws(a, node)
+		text = fmt.Sprintf("schedule %s%s: reserved on %s", q.pod.Name, text, node)
 	})
 	return text
+}
+
+// meanwhile lets another scheduler allocate a device now and then, after Filter
+// and before Reserve, which must notice if the event is not held back: one that
+// the pod may be about to get. Only the scheduler has trouble with the API server.
+func (s *simulation) meanwhile(pod *corev1.Pod, node string) string {
+	if s.random.IntN(8) > 0 {
+		return ""
+	}
+	s.mutex.Lock()
+	s.judge = nil
+	s.mutex.Unlock()
+	defer func() {
+		s.mutex.Lock()
+		s.judge = s.trouble
+		s.mutex.Unlock()
+	}()
+	claim := s.onlyClaim(pod)
+	if claim == nil || claim.Spec.Devices.Requests[0].Exactly == nil {
+		return ""
+	}
+	wanted := classDrivers[claim.Spec.Devices.Requests[0].Exactly.DeviceClassName]
+	slice := pick(s.random, slices.DeleteFunc(s.slicesOfDevices(), func(slice *resourceapi.ResourceSlice) bool {
+		return slice.Spec.Driver != wanted || slice.Spec.NodeName != nil && *slice.Spec.NodeName != node
+	}))
+	if slice == nil {
+		return ""
+	}
+	text := s.takeFrom(slice)
+	s.scheduler.settle()
+	s.learn()
+	return " while " + text
 }
 
 // best picks the node with the highest score, the first of equal ones.

@@ -76,6 +76,7 @@ func (s *simulation) settle() {
 		s.recorded = nil
 		s.recording.Unlock()
 		if len(events) == 0 {
+			s.learn()
 			return
 		}
 		for _, event := range events {
@@ -119,9 +120,12 @@ func (s *simulation) podEvent(event clusterEvent) {
 
 // announce asks the hints of all pods that the event may concern.
 func (s *simulation) announce(event clusterEvent) {
+	about := s.about(event)
 	for _, name := range sortedNames(s.queue) {
 		q := s.queue[name]
 		switch {
+		case !q.inFlight && about != nil && !about[name]:
+			// the scheduler does not even ask
 		case event.pod != "" && event.pod != name || event.notAbout == name:
 		case q.inFlight:
 			q.missed = append(q.missed, event)
@@ -129,6 +133,32 @@ func (s *simulation) announce(event clusterEvent) {
 			s.enqueue(q)
 		}
 	}
+}
+
+// about returns the pods that the plugin names for an event, nil for all. Every
+// other simulation has the feature gate SchedulerPreQueueingHints off.
+func (s *simulation) about(event clusterEvent) map[string]bool {
+	if s.seed/2%2 == 0 {
+		return nil
+	}
+	for _, registered := range s.hints {
+		if registered.PreQueueingHintFn == nil || registered.Event.Resource != event.event.Resource {
+			continue
+		}
+		result, err := registered.PreQueueingHintFn(klog.Background(), event.before, event.after)
+		if err != nil {
+			s.failf("pods for an event: %v", err)
+		}
+		if result.AllPods {
+			return nil
+		}
+		about := make(map[string]bool)
+		for _, pod := range result.Pods {
+			about[pod.Name] = true
+		}
+		return about
+	}
+	return nil
 }
 
 func (s *simulation) helps(pod *corev1.Pod, event clusterEvent) bool {

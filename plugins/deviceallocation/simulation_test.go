@@ -51,6 +51,9 @@ type simulation struct {
 	// devices that ever were.
 	foreign map[types.UID]bool
 	existed map[device.ID]bool
+	charges map[drawKey]*charge
+	// crowded clusters are about partitions and ports only.
+	crowded bool
 
 	// faultsUntil is the step before which the API server fails, dying means
 	// that the scheduler does not survive the step.
@@ -117,9 +120,16 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 		T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
 		queue: make(map[string]*queued), bound: make(map[string]bool), asked: make(map[string]int),
 		foreign: make(map[types.UID]bool), existed: make(map[device.ID]bool),
+		charges: make(map[drawKey]*charge),
 	}
 	nodes := 3 + s.random.IntN(3)
-	objects := []runtime.Object{simulatedClass("gpu", 0), simulatedClass("nic", 0)}
+	if s.crowded = seed%2 == 1; s.crowded {
+		nodes = 2
+	}
+	var objects []runtime.Object
+	for _, name := range simulatedClasses {
+		objects = append(objects, simulatedClass(name, 0))
+	}
 	for i := range nodes {
 		objects = append(objects, builders.Node(fmt.Sprintf("node-%d", i), "zone", []string{"a", "b"}[s.random.IntN(2)]))
 	}
@@ -140,6 +150,7 @@ func (s *simulation) start() {
 	hints, err := s.scheduler.plugin.EventsToRegister(s.scheduler.ctx)
 	s.must(err)
 	s.hints = hints
+	s.forget()
 	s.settle()
 }
 
@@ -172,7 +183,9 @@ func (s *simulation) step() {
 	case dice < 70:
 		text = s.control()
 	case dice < 76:
-		text = s.publish(s.pools[s.random.IntN(len(s.pools))])
+		if text = s.withhold(); text == "" {
+			text = s.publish(s.anyPool())
+		}
 	case dice < 92:
 		text = s.disturb(dice - 76)
 	case dice < 98:

@@ -9,7 +9,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/capacity"
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/device"
 	"github.com/device-scheduler/device-scheduler/test/builders"
 )
@@ -38,7 +40,7 @@ func (s *simulation) createPod() string {
 		}
 		b.Claim(shared)
 	case 1:
-		b.ClaimTemplate("generated", []string{"gpu", "nic"}[s.random.IntN(2)], "")
+		b.ClaimTemplate("generated", s.className(), "")
 	case 2:
 		s.createExtended(name)
 		return "create " + name + " with extended resources"
@@ -60,8 +62,16 @@ func (s *simulation) createExtended(name string) {
 	s.must(err)
 }
 
+func (s *simulation) className() string {
+	classes := simulatedClasses
+	if s.crowded {
+		classes = classes[2:]
+	}
+	return classes[s.random.IntN(len(classes))]
+}
+
 func (s *simulation) request(name string) *builders.RequestBuilder {
-	b := builders.Request(name, []string{"gpu", "nic"}[s.random.IntN(2)])
+	b := builders.Request(name, s.className())
 	if s.random.IntN(4) == 0 {
 		b.Tolerate("sick")
 	}
@@ -69,6 +79,11 @@ func (s *simulation) request(name string) *builders.RequestBuilder {
 }
 
 func (s *simulation) randomClaim(name string) *builders.ClaimBuilder {
+	if kind := s.random.IntN(6); kind < 2 || s.crowded && kind < 4 {
+		return s.partitionClaim(name)
+	} else if kind < 4 || s.crowded {
+		return s.portClaim(name)
+	}
 	switch s.random.IntN(6) {
 	case 0:
 		return builders.Claim(name, s.request("main").All())
@@ -116,10 +131,15 @@ func (s *simulation) deleteClaim() string {
 // allocateElsewhere does what another scheduler does for a pod of its own,
 // without looking at what is free.
 func (s *simulation) allocateElsewhere() string {
-	slice := pick(s.random, s.allSlices())
+	slice := pick(s.random, s.slicesOfDevices())
 	if slice == nil {
 		return ""
 	}
+	return s.takeFrom(slice)
+}
+
+// takeFrom lets another scheduler allocate a device of a slice.
+func (s *simulation) takeFrom(slice *resourceapi.ResourceSlice) string {
 	s.created++
 	claim := s.lookUp("shared-0")
 	if claim == nil || claim.DeletionTimestamp != nil || claim.Status.Allocation != nil || s.random.IntN(2) == 0 {
@@ -127,9 +147,13 @@ func (s *simulation) allocateElsewhere() string {
 		claim = s.createClaim(name, claimFor(name, 1))
 	}
 	node := s.allNodes()[0].Name
+	d := &slice.Spec.Devices[s.random.IntN(len(slice.Spec.Devices))]
 	result := resourceapi.DeviceRequestAllocationResult{
-		Request: claim.Spec.Devices.Requests[0].Name, Driver: slice.Spec.Driver, Pool: slice.Spec.Pool.Name,
-		Device: slice.Spec.Devices[s.random.IntN(len(slice.Spec.Devices))].Name,
+		Request: claim.Spec.Devices.Requests[0].Name, Driver: slice.Spec.Driver, Pool: slice.Spec.Pool.Name, Device: d.Name,
+	}
+	if capacity.Shareable(d) {
+		result.ShareID = ptr.To(types.UID(fmt.Sprintf("foreign-share-%d", s.created)))
+		result.ConsumedCapacity = bandwidth(4)
 	}
 	allocation := &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{result}}}
 	if slice.Spec.NodeName != nil {
@@ -157,7 +181,7 @@ func (s *simulation) allocateElsewhere() string {
 // checkClaims is what must hold after every step.
 func (s *simulation) checkClaims() {
 	s.Helper()
-	holders := make(map[device.ID][]*resourceapi.ResourceClaim)
+	holders := make(map[device.ID][]heldResult)
 	claims := make(map[string]*resourceapi.ResourceClaim)
 	for _, claim := range s.allClaims() {
 		claims[claim.Name] = claim
@@ -165,21 +189,19 @@ func (s *simulation) checkClaims() {
 			delete(s.foreign, claim.UID)
 			continue
 		}
-		for _, result := range claim.Status.Allocation.Devices.Results {
+		for i := range claim.Status.Allocation.Devices.Results {
+			result := &claim.Status.Allocation.Devices.Results[i]
 			id := device.NewID(result.Driver, result.Pool, result.Device)
 			if !s.existed[id] || !asks(claim, result.Request) {
 				s.failf("claim %s has %s for request %q", claim.Name, id, result.Request)
 			}
 			if result.AdminAccess == nil || !*result.AdminAccess {
-				holders[id] = append(holders[id], claim)
+				holders[id] = append(holders[id], heldResult{claim, result})
 			}
 		}
 	}
-	for id, held := range holders {
-		if len(held) > 1 && !slices.ContainsFunc(held, func(c *resourceapi.ResourceClaim) bool { return s.foreign[c.UID] }) {
-			s.failf("device %s is in the allocations of %s and %s", id, held[0].Name, held[1].Name)
-		}
-	}
+	s.checkHolders(holders)
+	s.checkCounters(holders)
 	for _, pod := range s.allPods() {
 		if pod.Spec.NodeName != "" {
 			s.checkBound(pod, claims)

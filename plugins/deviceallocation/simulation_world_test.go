@@ -20,6 +20,12 @@ import (
 
 const nicDriver = "nic.example.com"
 
+// simulatedClasses are the classes of the drivers.
+var (
+	simulatedClasses = []string{"gpu", "nic", "partition", "port"}
+	classDrivers     = map[string]string{"gpu": driver, "nic": nicDriver, "partition": partitionDriver, "port": portDriver}
+)
+
 // simulatedPool is what a driver publishes under one name.
 type simulatedPool struct {
 	driver, name string
@@ -35,11 +41,15 @@ func simulatedPools(nodes int) []*simulatedPool {
 		name := fmt.Sprintf("node-%d", i)
 		pools = append(pools, &simulatedPool{driver: driver, name: name, local: true}, &simulatedPool{driver: nicDriver, name: name, local: true})
 	}
-	return append(pools, &simulatedPool{driver: nicDriver, name: "fabric"}, &simulatedPool{driver: driver, name: "chassis"})
+	for i := range 2 {
+		name := fmt.Sprintf("node-%d", i)
+		pools = append(pools, &simulatedPool{driver: partitionDriver, name: name, local: true}, &simulatedPool{driver: portDriver, name: name, local: true})
+	}
+	return append(pools, &simulatedPool{driver: portDriver, name: "fabric"}, &simulatedPool{driver: nicDriver, name: "fabric"}, &simulatedPool{driver: driver, name: "chassis"})
 }
 
 func simulatedClass(name string, variant int) *resourceapi.DeviceClass {
-	selected := map[string]string{"gpu": driver, "nic": nicDriver}[name]
+	selected := classDrivers[name]
 	c := builders.Class(name).Select(fmt.Sprintf("device.driver == %q", selected))
 	if variant == 1 {
 		c.Select(fmt.Sprintf(`device.attributes[%q].model == "a"`, selected))
@@ -51,6 +61,15 @@ func simulatedClass(name string, variant int) *resourceapi.DeviceClass {
 	return class
 }
 
+// anyPool is one that pods ask for.
+func (s *simulation) anyPool() *simulatedPool {
+	pools := s.pools
+	if s.crowded {
+		pools = slices.DeleteFunc(slices.Clone(pools), func(p *simulatedPool) bool { return p.driver != partitionDriver && p.driver != portDriver })
+	}
+	return pools[s.random.IntN(len(pools))]
+}
+
 // publish writes a pool anew, perhaps in a new generation, perhaps in two
 // slices of which the second one comes later.
 func (s *simulation) publish(pool *simulatedPool) string {
@@ -58,6 +77,12 @@ func (s *simulation) publish(pool *simulatedPool) string {
 		s.putSlice(pool.rest)
 		pool.rest = nil
 		return fmt.Sprintf("publish the rest of %s %s", pool.driver, pool.name)
+	}
+	switch pool.driver {
+	case partitionDriver:
+		return s.publishPartitions(pool)
+	case portDriver:
+		return s.publishPorts(pool)
 	}
 	pool.generation++
 	first := s.slice(pool, "0", 1+s.random.IntN(3))
@@ -71,7 +96,8 @@ func (s *simulation) publish(pool *simulatedPool) string {
 		len(first.Spec.Devices), first.Spec.Pool.ResourceSliceCount)
 }
 
-func (s *simulation) slice(pool *simulatedPool, suffix string, n int) *resourceapi.ResourceSlice {
+// emptySlice reaches the nodes that the pool is for.
+func emptySlice(pool *simulatedPool, suffix string) *builders.SliceBuilder {
 	b := builders.Slice(pool.driver, pool.name).Named(pool.driver + "-" + pool.name + "-" + suffix).Generation(pool.generation)
 	switch {
 	case pool.local:
@@ -81,6 +107,11 @@ func (s *simulation) slice(pool *simulatedPool, suffix string, n int) *resourcea
 	default:
 		b.OnNodesWith("zone", "a")
 	}
+	return b
+}
+
+func (s *simulation) slice(pool *simulatedPool, suffix string, n int) *resourceapi.ResourceSlice {
+	b := emptySlice(pool, suffix)
 	b.Devices(builders.DevicesNamed("dev-"+suffix, n, func(i int, d *builders.DeviceBuilder) {
 		d.Attribute("model", []string{"a", "b"}[s.random.IntN(2)]).Attribute("numa", s.random.IntN(2))
 		if s.random.IntN(5) == 0 {
@@ -112,7 +143,7 @@ func (s *simulation) putSlice(slice *resourceapi.ResourceSlice) {
 
 // taint adds a taint to a device of a slice, or takes all of them away.
 func (s *simulation) taint() string {
-	slice := pick(s.random, s.allSlices())
+	slice := pick(s.random, s.slicesOfDevices())
 	if slice == nil {
 		return ""
 	}
@@ -156,7 +187,7 @@ func (s *simulation) rule() string {
 // class deletes, creates or changes a class.
 func (s *simulation) class() string {
 	client := s.client.ResourceV1().DeviceClasses()
-	name := []string{"gpu", "nic"}[s.random.IntN(2)]
+	name := s.className()
 	variant := s.random.IntN(2)
 	current, err := client.Get(s.T.Context(), name, metav1.GetOptions{})
 	switch {
