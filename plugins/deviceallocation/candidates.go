@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -35,7 +36,16 @@ type candidates struct {
 	// lenient says that a selector that fails means no match.
 	lenient bool
 	nobody  *ledger.Snapshot // holds no device
+
+	// seen has the latest snapshots, to tell what has changed since. Whatever they
+	// have is kept in memory, so that there are not many.
+	mutex sync.Mutex
+	seen  []*inventory.Snapshot
 }
+
+// maxSeen bounds how many snapshots are kept. A problem that was not asked for
+// since then is worked out anew.
+const maxSeen = 64
 
 func newCandidates(verdicts *verdict.Cache, profile string, failOnSelectorError bool) *candidates {
 	return &candidates{
@@ -50,7 +60,8 @@ func newCandidates(verdicts *verdict.Cache, profile string, failOnSelectorError 
 // reachable are the nodes worth looking at for one problem. What it says is
 // immutable.
 type reachable struct {
-	devices *inventory.Snapshot
+	// epoch is that of the inventory.
+	epoch uint64
 	// shared tells for each request whether pools that are not bound to named
 	// nodes may serve it.
 	shared []bool
@@ -87,13 +98,13 @@ func (c *candidates) find(ctx context.Context, p *problem.Problem, devices *inve
 	if value, ok := c.known.Get(p.Signature); ok {
 		known = value.(*reachable)
 	}
-	if known != nil && known.devices == devices {
+	if known != nil && known.epoch == devices.Epoch() {
 		return known, nil
 	}
 	var found *reachable
 	var err error
-	if known != nil && devices.SameSharedPools(known.devices) {
-		found, err = c.update(ctx, p, devices, known)
+	if since := c.since(known, devices); since != nil && devices.SameSharedPools(since) {
+		found, err = c.update(ctx, p, known, change{since: since, now: devices})
 	} else {
 		found, err = c.all(ctx, p, devices)
 	}
@@ -104,13 +115,35 @@ func (c *candidates) find(ctx context.Context, p *problem.Problem, devices *inve
 	return found, nil
 }
 
+// since returns the snapshot from which something was worked out, if that is not
+// too long ago, else nil; now is remembered as the next one.
+func (c *candidates) since(known *reachable, now *inventory.Snapshot) *inventory.Snapshot {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if n := len(c.seen); n == 0 || c.seen[n-1] != now {
+		if n == maxSeen {
+			c.seen = slices.Delete(c.seen, 0, 1)
+		}
+		c.seen = append(c.seen, now)
+	}
+	if known == nil {
+		return nil
+	}
+	for _, snapshot := range c.seen {
+		if snapshot.Epoch() == known.epoch {
+			return snapshot
+		}
+	}
+	return nil
+}
+
 // all looks at all nodes.
 func (c *candidates) all(ctx context.Context, p *problem.Problem, devices *inventory.Snapshot) (*reachable, error) {
 	shared, err := c.sharedRequests(ctx, p, devices)
 	if err != nil {
 		return nil, err
 	}
-	r := &reachable{devices: devices, shared: shared, all: !slices.Contains(shared, false)}
+	r := &reachable{epoch: devices.Epoch(), shared: shared, all: !slices.Contains(shared, false)}
 	if r.all {
 		return r, nil
 	}
@@ -127,17 +160,20 @@ func (c *candidates) all(ctx context.Context, p *problem.Problem, devices *inven
 	return r, nil
 }
 
+// change is what happened to the inventory between two snapshots.
+type change struct{ since, now *inventory.Snapshot }
+
 // update looks at the nodes that have changed. The set is copied only if one of
 // them comes in or falls out.
-func (c *candidates) update(ctx context.Context, p *problem.Problem, devices *inventory.Snapshot, known *reachable) (*reachable, error) {
-	r := &reachable{devices: devices, shared: known.shared, all: known.all, names: known.names}
+func (c *candidates) update(ctx context.Context, p *problem.Problem, known *reachable, inventory change) (*reachable, error) {
+	r := &reachable{epoch: inventory.now.Epoch(), shared: known.shared, all: known.all, names: known.names}
 	if r.all {
 		return r, nil
 	}
 	copied := false
-	for name := range devices.ChangedLocalNodes(known.devices) {
+	for name := range inventory.now.ChangedLocalNodes(inventory.since) {
 		matches := false
-		if view := devices.LocalNode(name); view != nil {
+		if view := inventory.now.LocalNode(name); view != nil {
 			var err error
 			if matches, err = c.serves(ctx, p, view, r.shared); err != nil {
 				return nil, err
@@ -277,14 +313,14 @@ func (c *candidates) matches(ctx context.Context, alternative *problem.Alternati
 // the problem, which must have the signature of the one that was looked up.
 // failure names a device of theirs for which a selector failed, if there is one:
 // the first in the order of texts.
-func (c *candidates) reasons(p *problem.Problem, r *reachable, nodes []fwk.NodeInfo) (text, failure string) {
+func (c *candidates) reasons(p *problem.Problem, r *reachable, devices *inventory.Snapshot, nodes []fwk.NodeInfo) (text, failure string) {
 	counts := make(map[string]int)
 	table := c.verdicts.Table(verdict.Key{Signature: p.Signature, Profile: c.profile, Nobody: true})
 	for _, node := range nodes {
 		if r.names.Has(node.Node().Name) {
 			continue
 		}
-		found := c.verdict(table, p, r, node)
+		found := c.verdict(table, p, devices.Node(node.Node()))
 		if found == nil || found.Rejection == nil {
 			counts["no matching devices"]++
 			continue
@@ -305,8 +341,7 @@ func (c *candidates) reasons(p *problem.Problem, r *reachable, nodes []fwk.NodeI
 // verdict asks the allocator: it knows best why it would fail. Nothing is held
 // from this point of view, and the node has all features, since no matching
 // device is missing because of that.
-func (c *candidates) verdict(table *verdict.Table, p *problem.Problem, r *reachable, node fwk.NodeInfo) *verdict.Verdict {
-	view := r.devices.Node(node.Node())
+func (c *candidates) verdict(table *verdict.Table, p *problem.Problem, view *inventory.NodeView) *verdict.Verdict {
 	if len(view.Pools) == 0 {
 		view = &inventory.NodeView{} // all nodes without devices have one verdict
 	}

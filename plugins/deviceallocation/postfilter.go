@@ -63,7 +63,7 @@ func (pl *Plugin) remarks(s *state) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list nodes: %w", err)
 		}
-		text, failure := pl.nodes.reasons(s.variants.plain().problem, s.leftOut, nodes)
+		text, failure := pl.nodes.reasons(s.variants.plain().problem, s.leftOut, s.devices, nodes)
 		s.note(failure)
 		if text != "" {
 			remarks = append(remarks, "nodes without matching devices: "+text)

@@ -89,7 +89,7 @@ func (pl *Plugin) limit(s *state, reachable *reachable, nodes []fwk.NodeInfo) (*
 		return nil, nil // naming them all would cost for nothing
 	}
 	if reachable.names.Len() == 0 {
-		text, failure := pl.nodes.reasons(s.variants.plain().problem, reachable, nodes)
+		text, failure := pl.nodes.reasons(s.variants.plain().problem, reachable, s.devices, nodes)
 		s.note(failure)
 		return nil, unresolvable(text)
 	}

@@ -13,9 +13,12 @@ import (
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
-// maxWaiting bounds how many pods are remembered. Others are woken by any event
-// that might help.
-const maxWaiting = 1 << 14
+// maxWaiting bounds how many pods are remembered, maxSelectors how many selectors
+// they may have. Others are woken by any event that might help.
+const (
+	maxWaiting   = 1 << 14
+	maxSelectors = 64
+)
 
 // waitingPods remembers what the pods need that fitted nowhere, so that hints
 // need not find it out for each event. A pod that is not in here may need
@@ -34,11 +37,18 @@ func (w waitingPods) remember(pod *corev1.Pod, s *state) {
 		return
 	}
 	var problems []*problem.Problem
+	selectors := 0
 	for _, v := range s.made() {
 		if v.err != nil {
 			return
 		}
 		problems = append(problems, v.problem)
+		for _, alternative := range v.problem.Alternatives {
+			selectors += 1 + len(alternative.Selectors)
+		}
+	}
+	if selectors > maxSelectors {
+		return
 	}
 	w.known.Add(pod.UID, problems)
 }

@@ -128,6 +128,11 @@ func (h *harness) hint(pod *corev1.Pod, before, after any) fwk.QueueingHint {
 	return got
 }
 
+// manySelectors is a request that is too large to be remembered.
+func manySelectors() builders.AnyRequest {
+	return builders.Request("many", class).Select(slices.Repeat([]string{"true"}, maxSelectors)...)
+}
+
 // TestForgottenPods: only what kept the pod from running counts.
 func TestForgottenPods(t *testing.T) {
 	pod := builders.Pod("pod").Claim("claim").Claim("other").Obj()
@@ -139,6 +144,7 @@ func TestForgottenPods(t *testing.T) {
 	}{
 		"two claims without devices":   {objects: append(busy, claimFor("other", 1)), want: true},
 		"one claim has devices":        {objects: append(busy, held("other", "node", "gpu-1"))},
+		"more than can be kept":        {objects: append(busy, claimFor("other", 1).Requests(manySelectors())), want: false},
 		"the pod is being tried again": {objects: append(busy, claimFor("other", 1)), again: true},
 	}
 	for name, tc := range tests {

@@ -7,8 +7,8 @@ import (
 	"github.com/device-scheduler/device-scheduler/plugins/deviceallocation/problem"
 )
 
-// DefaultLimit is the number of verdicts that a Cache remembers. One takes about
-// half a kilobyte.
+// DefaultLimit is the number of verdicts that a Cache remembers; a few large ones
+// count more than once. One takes about half a kilobyte.
 const DefaultLimit = 1 << 17
 
 // maxTables bounds the number of signatures, whatever their verdicts: a cluster
@@ -76,7 +76,7 @@ func (c *Cache) trim() {
 	}
 }
 
-// Len returns the number of verdicts that are remembered.
+// Len returns the number of verdicts that are remembered, as New counts them.
 func (c *Cache) Len() int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

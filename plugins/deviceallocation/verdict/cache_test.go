@@ -99,6 +99,35 @@ func TestForgetNode(t *testing.T) {
 	}
 }
 
+// TestWeight: large verdicts count more, and what counts is what is there.
+func TestWeight(t *testing.T) {
+	w, c := newWorld(), New(1000)
+	slice := builders.Slice(driver, "node").OnNode("node")
+	for i := range 32 {
+		slice.Devices(builders.Device(fmt.Sprintf("gpu-%d", i)))
+	}
+	w.publish(slice.Obj())
+	for n, count := range []int64{1, 32, 1} {
+		p := w.problem(t, builders.Claim("claim", builders.Request("gpu", class).Count(count)))
+		table := c.Table(key(1))
+		// Something has to change, or the verdict is known.
+		slice.Devices(builders.Device(fmt.Sprintf("more-%d", n)))
+		w.publish(slice.Obj())
+		w.ask(t, table, p, w.offer(builders.Node("node")))
+		want := 1
+		if count == 32 {
+			want = 3
+		}
+		if got := c.Len(); got != want {
+			t.Errorf("a verdict of %d devices counts %d, want %d", count, got, want)
+		}
+	}
+	c.ForgetNode("node")
+	if got := c.Len(); got != 0 {
+		t.Errorf("nothing counts %d", got)
+	}
+}
+
 // TestNoAnswer: what is no answer is not remembered.
 func TestNoAnswer(t *testing.T) {
 	w, table := newWorld(), &Table{}

@@ -23,7 +23,8 @@ var ids atomic.Int64
 // other.
 type Table struct {
 	byNode sync.Map // *Verdict by node name
-	size   atomic.Int64
+	// size is the sum of the weights.
+	size atomic.Int64
 }
 
 // Known returns the verdict for a node if it is remembered and still good, else
@@ -52,8 +53,9 @@ func (t *Table) Solve(ctx context.Context, attempt Attempt, p *problem.Problem, 
 		v.text = reason.Node(p, v.Rejection)
 	}
 	v.checked.Store(uint64(attempt))
-	if _, replaced := t.byNode.Swap(node.View.Name, v); !replaced {
-		t.size.Add(1)
+	t.size.Add(v.weight())
+	if replaced, found := t.byNode.Swap(node.View.Name, v); found {
+		t.size.Add(-replaced.(*Verdict).weight())
 	}
 	return v, nil
 }
@@ -86,7 +88,7 @@ func (t *Table) get(node string) *Verdict {
 }
 
 func (t *Table) forget(node string) {
-	if _, found := t.byNode.LoadAndDelete(node); found {
-		t.size.Add(-1)
+	if v, found := t.byNode.LoadAndDelete(node); found {
+		t.size.Add(-v.(*Verdict).weight())
 	}
 }

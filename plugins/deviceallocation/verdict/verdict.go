@@ -27,6 +27,21 @@ type Verdict struct {
 	checked atomic.Uint64
 }
 
+// weight is what the verdict counts in a Cache: 1 for nearly all of them, more for
+// one that is large.
+func (v *Verdict) weight() int64 {
+	parts := 0
+	if v.Solution != nil {
+		parts = len(v.Solution.Ranks)
+		for _, picks := range v.Solution.Claims {
+			parts += 1 + len(picks)
+		}
+	} else {
+		parts = 4 * len(v.Rejection.Alternatives)
+	}
+	return int64(1 + parts/16)
+}
+
 // ID returns a number above 0 that no other Verdict of the process has.
 func (v *Verdict) ID() int64 { return v.id }
 
