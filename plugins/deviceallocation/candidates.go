@@ -165,15 +165,15 @@ type change struct{ since, now *inventory.Snapshot }
 
 // update looks at the nodes that have changed. The set is copied only if one of
 // them comes in or falls out.
-func (c *candidates) update(ctx context.Context, p *problem.Problem, known *reachable, inventory change) (*reachable, error) {
-	r := &reachable{epoch: inventory.now.Epoch(), shared: known.shared, all: known.all, names: known.names}
+func (c *candidates) update(ctx context.Context, p *problem.Problem, known *reachable, moved change) (*reachable, error) {
+	r := &reachable{epoch: moved.now.Epoch(), shared: known.shared, all: known.all, names: known.names}
 	if r.all {
 		return r, nil
 	}
 	copied := false
-	for name := range inventory.now.ChangedLocalNodes(inventory.since) {
+	for name := range moved.now.ChangedLocalNodes(moved.since) {
 		matches := false
-		if view := inventory.now.LocalNode(name); view != nil {
+		if view := moved.now.LocalNode(name); view != nil {
 			var err error
 			if matches, err = c.serves(ctx, p, view, r.shared); err != nil {
 				return nil, err
