@@ -112,7 +112,7 @@ func TestFind(t *testing.T) {
 // TestDriver: as many slices and claims as were asked for, each GPU held once,
 // and slices that change when they are written anew.
 func TestDriver(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client := fake.NewClientset()
 	var nodes []corev1.Node

@@ -11,6 +11,11 @@ import (
 // use all the time: the decisions of a wave are taken back before the next one.
 func BenchmarkSteady(b *testing.B) { compare(b, steadyCases()) }
 
+// BenchmarkMixed measures decisions about pods of two kinds that take turns. In
+// kube-scheduler's default profile no pod can be batched, because of the default
+// constraints of PodTopologySpread; decisions are like these then.
+func BenchmarkMixed(b *testing.B) { compare(b, mixedCases()) }
+
 // BenchmarkFill measures decisions that stay, until 95% of the GPUs are in use;
 // then all of them are taken back. It shows the whole way only if b.N is large
 // enough: -benchtime=760x for 100 nodes.

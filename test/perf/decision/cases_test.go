@@ -26,6 +26,17 @@ func steadyCases() []benchmarkCase {
 	return cases
 }
 
+// mixedCases: pods of two kinds take turns, so that the scheduler cannot reuse
+// what it has found for the pod before (opportunistic batching), which it does
+// in the other cases once the plugin says which pods are equal.
+func mixedCases() []benchmarkCase {
+	var cases []benchmarkCase
+	for _, nodes := range sizes {
+		cases = append(cases, benchmarkCase{"mixed", fmt.Sprintf("nodes=%d", nodes), Cluster{Nodes: nodes, Pods: wave, Kinds: 2}})
+	}
+	return cases
+}
+
 // fillCases: decisions stay until 95% of the GPUs are in use.
 func fillCases() []benchmarkCase {
 	var cases []benchmarkCase

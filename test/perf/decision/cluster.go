@@ -36,10 +36,11 @@ type Cluster struct {
 	// been allocated.
 	Held int
 	// Pods is the number of pods that wait for one GPU each, and Blocked the
-	// number of those that no node can ever run. If Distinct is set, each pod asks
-	// in words of its own, so that no two of them ask for the same.
+	// number of those that no node can ever run.
 	Pods, Blocked int
-	Distinct      bool
+	// Kinds is the number of different claims that pods have in turn. 0 and 1
+	// mean that all pods ask for the same.
+	Kinds int
 }
 
 // objects are the cluster as the API server has it, and the pods, which are
@@ -69,8 +70,8 @@ func (c Cluster) objects() *objects {
 	}
 	for i := range c.Pods {
 		memory := memoryOfAll
-		if c.Distinct {
-			memory = fmt.Sprintf("%dMi", 40*1024-i)
+		if kind := i % max(1, c.Kinds); kind > 0 {
+			memory = fmt.Sprintf("%dMi", 40*1024-kind) // all GPUs have as much
 		}
 		o.pods = append(o.pods, o.pod(fmt.Sprintf("pod-%d", i), memory))
 	}

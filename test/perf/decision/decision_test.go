@@ -18,6 +18,7 @@ func TestDecisions(t *testing.T) {
 		"more pods than GPUs":       {cluster: Cluster{Nodes: 5, Pods: 45}, pods: 40},
 		"some GPUs are held":        {cluster: Cluster{Nodes: 5, Held: 30, Pods: 15}, pods: 10},
 		"few nodes have GPUs":       {cluster: Cluster{Nodes: 20, Equipped: 2, NICs: 2, Pods: 20}, pods: 16},
+		"pods of many kinds":        {cluster: Cluster{Nodes: 5, Pods: 45, Kinds: 3}, pods: 40},
 		"pods that no node can run": {cluster: Cluster{Nodes: 5, Pods: 10, Blocked: 10}, pods: 10},
 	}
 	for name, tc := range cases {

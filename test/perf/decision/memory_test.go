@@ -14,7 +14,7 @@ func TestMemory(t *testing.T) {
 	if *goals {
 		nodes = 5000
 	}
-	memory, err := measureMemory(Cluster{Nodes: nodes, NICs: 2, Held: 4 * nodes, Pods: 20, Distinct: true}.objects())
+	memory, err := measureMemory(Cluster{Nodes: nodes, NICs: 2, Held: 4 * nodes, Pods: 20, Kinds: 20}.objects())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestRatios(t *testing.T) {
 		t.Skip("run it with -goals")
 	}
 	var comparisons []Comparison
-	for _, c := range slices.Concat(steadyCases(), candidateCases(), blockedCases()) {
+	for _, c := range slices.Concat(steadyCases(), mixedCases(), candidateCases(), blockedCases()) {
 		comparisons = append(comparisons, compared(t, c))
 	}
 	if err := WriteRatios(os.Stdout, comparisons); err != nil {
