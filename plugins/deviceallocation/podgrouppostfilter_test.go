@@ -19,7 +19,7 @@ func TestPodGroupPostFilter(t *testing.T) {
 		ofGroup    = "deallocation of PodGroup ResourceClaim completed"
 		unreserved = "ResourceClaim unreserved for PodGroup"
 		ofPod      = "deallocation of ResourceClaim completed"
-		remark     = `nodes without matching devices: 1 request "request": no devices on the node`
+		remark     = `nodes without enough matching devices: 1 request "request": no devices on the node`
 	)
 	idle := func(c *resourceapi.ResourceClaim) { c.Status.Allocation.NodeSelector = nil }
 	constrained := gang("shared")

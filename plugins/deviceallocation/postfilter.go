@@ -66,7 +66,7 @@ func (pl *Plugin) remarks(s *state) ([]string, error) {
 		text, failure := pl.nodes.reasons(s.variants.plain().problem, s.leftOut, s.devices, nodes)
 		s.note(failure)
 		if text != "" {
-			remarks = append(remarks, "nodes without matching devices: "+text)
+			remarks = append(remarks, "nodes without enough matching devices: "+text)
 		}
 	}
 	if s.failure != "" {

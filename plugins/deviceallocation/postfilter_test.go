@@ -96,7 +96,7 @@ func TestPostFilterNamesOmittedNodes(t *testing.T) {
 		a := h.attempt(pod)
 		expectAll(t, "search", a.search("node"), inUse)
 		expect(t, "PostFilter", text(a.postFilter()),
-			`Unschedulable: nodes without matching devices: 2 request "request": no devices on the node`)
+			`Unschedulable: nodes without enough matching devices: 2 request "request": no devices on the node`)
 	})
 }
 

@@ -135,14 +135,12 @@ func (o *offers) any(p *problem.Problem) bool {
 	return false
 }
 
-// available tells whether nothing but other devices may keep a request from
-// having the device. A device that is only reserved counts: the attempt may fail,
-// and then no event tells that the device is free again.
+// available tells whether nobody keeps a request from having the device. A device
+// that is only reserved counts: the attempt may fail, and then no event tells that
+// the device is free again. So does one with a taint, for the sake of the pod's
+// condition, which says that all devices are in use as long as they are.
 func (pl *Plugin) available(alternative *problem.Alternative, d *device.Device) bool {
-	if !d.AllowMultiple && !alternative.Admin && pl.ledger.Settled(d.ID) {
-		return false
-	}
-	return device.UntoleratedTaint(d.Taints, alternative.Tolerations) == nil
+	return d.AllowMultiple || alternative.Admin || !pl.ledger.Settled(d.ID)
 }
 
 // mayMatch tells whether the selectors of a request match a device, as far as

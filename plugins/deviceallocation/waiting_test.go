@@ -54,7 +54,7 @@ func TestHintsForRememberedPods(t *testing.T) {
 		"the claim of the NIC is deleted":     {before: nicWas, want: fwk.QueueSkip},
 		"another GPU in the pool":             {before: before, published: pool("node", "11", gpu("gpu-0"), gpu("gpu-1"), nic("nic-0")), want: fwk.Queue},
 		"another NIC in the pool":             {before: before, published: pool("node", "11", gpu("gpu-0"), nic("nic-0"), nic("nic-1")), want: fwk.QueueSkip},
-		"a tainted GPU in the pool":           {before: before, published: pool("node", "11", gpu("gpu-0"), tainted(gpu("gpu-1"))), want: fwk.QueueSkip},
+		"a tainted GPU in the pool":           {before: before, published: pool("node", "11", gpu("gpu-0"), tainted(gpu("gpu-1"))), want: fwk.Queue},
 		"the GPU in use changes":              {before: before, published: pool("node", "11", gpu("gpu-0").Attribute("health", "good"), nic("nic-0")), want: fwk.QueueSkip},
 		"a pool of another node":              {published: pool("other", "11", gpu("gpu-0")), want: fwk.Queue},
 		"a pool of NICs of another node":      {published: pool("other", "11", nic("nic-0")), want: fwk.QueueSkip},

@@ -121,7 +121,7 @@ func TestManyDevicesOfOneRequest(t *testing.T) {
 		builders.Claim("claim", builders.Request("r", e.In("gpu")).Count(21)).Obj(), builders.Pod("pod").Claim("claim").Obj())
 	e.Runs("pod", "b")
 	e.Create(builders.Claim("next", builders.Request("r", e.In("gpu")).Count(21)).Obj(), builders.Pod("next").Claim("next").Obj())
-	e.Waits("next", unfit(2, `1 request "r": all matching devices in use, 1 request "r": fewer than 21 matching devices free`))
+	e.Waits("next", unfitBeside(1, `1 request "r": fewer than 21 matching devices free`, `request "r": all matching devices in use`))
 	e.UpdateSlice(e.Driver+"-a", func(s *resourceapi.ResourceSlice) {
 		s.Spec.Devices = append(s.Spec.Devices, *builders.Device("gpu-20").Obj())
 	})

@@ -75,5 +75,5 @@ func noPreemption(n int) string {
 // reason, and the others were left out from the start, for others.
 func unfitBeside(omitted int, omittedReasons, reason string) string {
 	return fmt.Sprintf("0/%d nodes are available: %d node(s) didn't satisfy plugin(s) [DeviceAllocation], 1 %s. "+
-		"nodes without matching devices: %s, %s", omitted+1, omitted, reason, omittedReasons, noPreemption(omitted+1))
+		"nodes without enough matching devices: %s, %s", omitted+1, omitted, reason, omittedReasons, noPreemption(omitted+1))
 }

@@ -120,7 +120,7 @@ func TestDuplicateDevice(t *testing.T) {
 	}
 	e.Waits("next", "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [DeviceAllocation], "+
 		`1 request "r": all matching devices in use, 1 `+invalid("a")+
-		`. nodes without matching devices: 1 request "r": no devices on the node, `+noPreemption(3))
+		`. nodes without enough matching devices: 1 request "r": no devices on the node, `+noPreemption(3))
 	duplicated(e, "c")
 	e.Waits("next", unfit(3, `1 request "r": all matching devices in use, 1 `+invalid("a")+", 1 "+invalid("c")))
 	// It is put right.

@@ -34,19 +34,19 @@ func TestReasonsOfSeveralNodes(t *testing.T) {
 		`1 request "gpu": pool `+e.Driver+`/half incomplete (1 of 3 slices), `+
 		`2 request "gpu": all matching devices in use, `+
 		`3 node(s) didn't satisfy plugin(s) [DeviceAllocation]. `+
-		`nodes without matching devices: `+
+		`nodes without enough matching devices: `+
 		`1 request "gpu": no device matches selector 2 of class `+e.In("large")+`, 2 request "gpu": no devices on the node, `+
 		noPreemption(7))
 
 	// A pod with several claims is told which one.
-	e.Create(builders.Claim("small", builders.Request("cpu", e.In("large")).Count(2)).Obj(),
+	e.Create(builders.Claim("small", builders.Request("cpu", e.In("large"))).Obj(),
 		builders.Pod("both").Claim("claim").Claim("small").Obj())
 	e.Waits("both", `0/7 nodes are available: `+
 		`1 claim claim, request "gpu": free devices have the untolerated taint example.com/sick:NoSchedule, `+
 		`1 claim claim, request "gpu": pool `+e.Driver+`/half incomplete (1 of 3 slices), `+
 		`2 claim claim, request "gpu": all matching devices in use, `+
 		`3 node(s) didn't satisfy plugin(s) [DeviceAllocation]. `+
-		`nodes without matching devices: `+
+		`nodes without enough matching devices: `+
 		`1 claim claim, request "gpu": no device matches selector 2 of class `+e.In("large")+`, `+
 		`2 claim claim, request "gpu": no devices on the node, `+noPreemption(7))
 
