@@ -28,9 +28,12 @@ func (pl *Plugin) afterSlice(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any)
 		oldObj = unknown.Obj
 	}
 	before, after, err := schedutil.As[*resourceapi.ResourceSlice](oldObj, newObj)
-	if err != nil || before == nil && after == nil {
-		// Nobody knows which slice it was.
-		pl.feed.refreshRules()
+	if err != nil || after == nil {
+		// It is rare that a slice goes away, and then the conditions of pods should
+		// not go on naming what was wrong with its pool.
+		if before != nil {
+			pl.feed.refreshSlices(before)
+		}
 		_, missing := pl.podClaims(pod)
 		return queueIf(missing == nil), nil
 	}
@@ -45,10 +48,10 @@ func (pl *Plugin) seeSlice(before, after *resourceapi.ResourceSlice) *poolEvent 
 	var pools []device.PoolID
 	for _, slice := range []*resourceapi.ResourceSlice{before, after} {
 		if slice != nil {
-			pl.feed.refreshSlices(slice)
 			pools = append(pools, device.NewID(slice.Spec.Driver, slice.Spec.Pool.Name, "").PoolID())
 		}
 	}
+	pl.feed.refreshSlices(after)
 	return &poolEvent{offers: pl.offersOf(pl.poolsNow(pools...))}
 }
 

@@ -48,22 +48,22 @@ func TestHintsForRememberedPods(t *testing.T) {
 		published *resourceapi.ResourceSlice
 		want      fwk.QueueingHint
 	}{
-		"the GPU comes free":                  {before: gpuWas, after: gpuIs, want: fwk.Queue},
-		"the NIC comes free":                  {before: nicWas, after: nicIs, want: fwk.QueueSkip},
-		"the claim of the GPU is deleted":     {before: gpuWas, want: fwk.Queue},
-		"the claim of the NIC is deleted":     {before: nicWas, want: fwk.QueueSkip},
-		"another GPU in the pool":             {before: before, published: pool("node", "11", gpu("gpu-0"), gpu("gpu-1"), nic("nic-0")), want: fwk.Queue},
-		"another NIC in the pool":             {before: before, published: pool("node", "11", gpu("gpu-0"), nic("nic-0"), nic("nic-1")), want: fwk.QueueSkip},
-		"a tainted GPU in the pool":           {before: before, published: pool("node", "11", gpu("gpu-0"), tainted(gpu("gpu-1"))), want: fwk.Queue},
-		"the GPU in use changes":              {before: before, published: pool("node", "11", gpu("gpu-0").Attribute("health", "good"), nic("nic-0")), want: fwk.QueueSkip},
-		"a pool of another node":              {published: pool("other", "11", gpu("gpu-0")), want: fwk.Queue},
-		"a pool of NICs of another node":      {published: pool("other", "11", nic("nic-0")), want: fwk.QueueSkip},
-		"the pool goes away":                  {before: before, want: fwk.QueueSkip},
-		"the pool goes away, for all devices": {claim: allGPUs, before: before, want: fwk.Queue},
-		"a node without pools":                {after: builders.Node("third"), want: fwk.QueueSkip},
-		"the node itself appears again":       {after: builders.Node("node"), want: fwk.QueueSkip},
-		"labels, with pools that name nodes":  {before: builders.Node("node"), after: labelled, want: fwk.QueueSkip},
-		"a claim deleted, nothing known":      {before: cache.DeletedFinalStateUnknown{Key: "default/i"}, want: fwk.Queue},
+		"the GPU comes free":                 {before: gpuWas, after: gpuIs, want: fwk.Queue},
+		"the NIC comes free":                 {before: nicWas, after: nicIs, want: fwk.QueueSkip},
+		"the claim of the GPU is deleted":    {before: gpuWas, want: fwk.Queue},
+		"the claim of the NIC is deleted":    {before: nicWas, want: fwk.QueueSkip},
+		"another GPU in the pool":            {before: before, published: pool("node", "11", gpu("gpu-0"), gpu("gpu-1"), nic("nic-0")), want: fwk.Queue},
+		"another NIC in the pool":            {before: before, published: pool("node", "11", gpu("gpu-0"), nic("nic-0"), nic("nic-1")), want: fwk.QueueSkip},
+		"a tainted GPU in the pool":          {before: before, published: pool("node", "11", gpu("gpu-0"), tainted(gpu("gpu-1"))), want: fwk.Queue},
+		"the GPU in use changes":             {before: before, published: pool("node", "11", gpu("gpu-0").Attribute("health", "good"), nic("nic-0")), want: fwk.QueueSkip},
+		"a pool of another node":             {published: pool("other", "11", gpu("gpu-0")), want: fwk.Queue},
+		"a pool of NICs of another node":     {published: pool("other", "11", nic("nic-0")), want: fwk.QueueSkip},
+		"the pool goes away":                 {before: before, want: fwk.Queue},
+		"the GPU in use changes, for all":    {claim: allGPUs, before: before, published: pool("node", "11", gpu("gpu-0").Attribute("health", "good"), nic("nic-0")), want: fwk.Queue},
+		"a node without pools":               {after: builders.Node("third"), want: fwk.QueueSkip},
+		"the node itself appears again":      {after: builders.Node("node"), want: fwk.QueueSkip},
+		"labels, with pools that name nodes": {before: builders.Node("node"), after: labelled, want: fwk.QueueSkip},
+		"a claim deleted, nothing known":     {before: cache.DeletedFinalStateUnknown{Key: "default/i"}, want: fwk.Queue},
 		"the pod's own claim gets reserved": {before: oneGPU.Obj(), after: oneGPU.With(func(c *resourceapi.ResourceClaim) {
 			c.ResourceVersion = "1000"
 			c.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Name: "other"}}
