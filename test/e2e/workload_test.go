@@ -126,3 +126,7 @@ func claimTemplate(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaimT
 		Spec:       resourceapi.ResourceClaimTemplateSpec{Spec: claim.Spec},
 	}
 }
+
+// inUse is the reason of a pod that is bound to one node and finds all GPUs there
+// in use.
+const inUse = `1 request "gpu": all matching devices in use`

@@ -49,7 +49,7 @@ func (e *Env) close() {
 
 // checkInvariants looks at all claims; see also package harness.
 func (e *Env) checkInvariants(ctx context.Context) {
-	for _, fault := range harness.Violations(ctx, e.Client) {
+	for _, fault := range append(harness.Violations(ctx, e.Client), e.history.takeTwice()...) {
 		e.t.Errorf("invariant broken: %s", fault)
 	}
 	alarms, err := e.Scheduler.Alarms()

@@ -46,6 +46,7 @@ type Cluster struct {
 	Nodes map[string]*node.Node
 
 	directory string
+	history   history
 	tally     tally
 }
 
@@ -68,6 +69,9 @@ func Start(ctx context.Context, directory string) (*Cluster, error) {
 		ControllerManagerFlags: controllerManagerFlags,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := c.history.follow(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := c.createClasses(ctx); err != nil {

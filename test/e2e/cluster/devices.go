@@ -26,11 +26,15 @@ import (
 func (e *Env) Sees(pod, container string, want ...string) {
 	e.t.Helper()
 	printed := e.printed(pod, container)
-	found, err := e.allocated(e.t.Context(), e.Pod(pod), container)
+	present := e.Pod(pod)
+	found, err := e.allocated(e.t.Context(), present, container)
 	e.Check(err, "read the claims of container %s of pod %s", container, pod)
 
 	var statuses, short []string
 	for _, d := range found {
+		if !strings.HasPrefix(d.result.Pool, present.Spec.NodeName) {
+			e.t.Errorf("pod %s runs on node %s and has the device %s/%s", pod, present.Spec.NodeName, d.result.Pool, d.result.Device)
+		}
 		statuses = append(statuses, driver.Device(d.claim, &d.result))
 		short = append(short, fmt.Sprintf("%s=%s/%s", d.result.Request, d.result.Pool, d.result.Device))
 	}

@@ -137,21 +137,6 @@ func (e *Env) Prepared(node, name string) []string {
 	return state.Prepared
 }
 
-// Calls returns what the kubelet asked a driver of a node for since the driver was
-// started, for the claims of the test.
-func (e *Env) Calls(node, name string) []driver.Call {
-	e.t.Helper()
-	state, err := e.Nodes[node].Driver(name).State(e.t.Context())
-	e.Check(err, "ask driver %s of node %s", name, node)
-	var calls []driver.Call
-	for _, call := range state.Calls {
-		if strings.HasPrefix(call.Claim, e.Namespace+"/") {
-			calls = append(calls, call)
-		}
-	}
-	return calls
-}
-
 // Pod reads a pod.
 func (e *Env) Pod(name string) *corev1.Pod {
 	e.t.Helper()
@@ -185,21 +170,22 @@ func (e *Env) Runs(name string) *corev1.Pod {
 	return pod
 }
 
-// Waits waits until the condition of a pod gives a reason for which it has no
-// node yet.
+// Waits waits until the condition of a pod, which has no node yet, contains a
+// reason.
 func (e *Env) Waits(name, reason string) {
 	e.t.Helper()
+	said := ""
 	e.Await("the reason of pod "+name, func(ctx context.Context) string {
 		pod, err := e.Client.CoreV1().Pods(e.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}
-		if found := unscheduled(pod); found != reason {
-			return fmt.Sprintf("it says %q, not %q", found, reason)
+		if said = unscheduled(pod); !strings.Contains(said, reason) {
+			return fmt.Sprintf("it says %q, which does not contain %q", said, reason)
 		}
 		return ""
 	})
-	e.Say("pod %s waits: %s", name, reason)
+	e.Say("%s waits: %s", name, said)
 }
 
 // Stuck waits until an event says why the kubelet cannot run a pod.

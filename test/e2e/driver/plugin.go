@@ -153,7 +153,7 @@ func (p *Plugin) HandleError(ctx context.Context, err error, message string) {
 	klog.FromContext(ctx).Error(err, message, "recoverable", errors.Is(err, kubeletplugin.ErrRecoverable))
 }
 
-// WatchHealthStatus says that nothing is reported about the devices' health.
+// WatchHealthStatus is not called: Run turns the service off.
 func (p *Plugin) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
 	return kubeletplugin.ErrHealthNotSupported
 }

@@ -61,7 +61,8 @@ func Run(ctx context.Context, o Options) error {
 	plugin := NewPlugin(o.Driver, o.CDIDirectory, hardware, func() { os.Exit(1) })
 	helper, err := kubeletplugin.Start(ctx, plugin,
 		kubeletplugin.DriverName(o.Driver), kubeletplugin.NodeName(o.Node), kubeletplugin.KubeClient(client),
-		kubeletplugin.RegistrarDirectoryPath(registry), kubeletplugin.PluginDataDirectoryPath(dir))
+		kubeletplugin.RegistrarDirectoryPath(registry), kubeletplugin.PluginDataDirectoryPath(dir),
+		kubeletplugin.HealthService(false))
 	if err != nil {
 		return fmt.Errorf("start plugin: %w", err)
 	}

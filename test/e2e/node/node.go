@@ -167,6 +167,9 @@ func (n *Node) importImage(ctx context.Context) error {
 	return nil
 }
 
+// IsOn tells whether the node is on.
+func (n *Node) IsOn() bool { return n.init != nil }
+
 // Off takes the power away: everything on the node is gone at once, except for
 // the disk. Switching off twice does nothing.
 func (n *Node) Off() error {
@@ -221,4 +224,9 @@ func (n *Node) StartDriver(ctx context.Context, name string) error {
 func (n *Node) Driver(name string) *driver.Client {
 	socket := filepath.Join(n.options.Disk, "kubelet", "plugins", name, driver.ControlSocket)
 	return driver.NewClient(socket)
+}
+
+// CDIFiles are the paths of the CDI files on the node.
+func (n *Node) CDIFiles() ([]string, error) {
+	return filepath.Glob(fmt.Sprintf("/proc/%d/root%s/*.json", n.init.Process.Pid, cdiDirectory))
 }

@@ -1,0 +1,123 @@
+//go:build linux
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/device-scheduler/device-scheduler/test/e2e/driver"
+)
+
+// history follows all claims through the whole run, event by event, so that
+// nothing is missed that lasts only for a moment. Safe for concurrent use.
+type history struct {
+	mutex sync.Mutex
+	// holders are the claims, by UID, that have an exclusive device now, by device.
+	holders map[string][]types.UID
+	// devices is what a claim had last, as the driver shows it, by the claim's
+	// namespace and name.
+	devices map[string][]string
+	// twice are the devices that were in two allocations at a time, and not
+	// reported yet.
+	twice []string
+}
+
+// follow starts to follow the claims and returns when it is up to date.
+func (h *history) follow(ctx context.Context, c *Cluster) error {
+	h.holders, h.devices = make(map[string][]types.UID), make(map[string][]string)
+	factory := informers.NewSharedInformerFactory(c.Client, 0)
+	informer := factory.Resource().V1().ResourceClaims().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { h.see(o.(*resourceapi.ResourceClaim)) },
+		UpdateFunc: func(_, o any) { h.see(o.(*resourceapi.ResourceClaim)) },
+		DeleteFunc: h.forget,
+	})
+	if err != nil {
+		return fmt.Errorf("follow claims: %w", err)
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return ctx.Err()
+}
+
+func (h *history) forget(object any) {
+	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	claim := object.(*resourceapi.ResourceClaim)
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.drop(claim.UID)
+}
+
+// see learns a claim's present state.
+func (h *history) see(claim *resourceapi.ResourceClaim) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.drop(claim.UID)
+	if claim.Status.Allocation == nil {
+		return
+	}
+	var devices []string
+	for i := range claim.Status.Allocation.Devices.Results {
+		result := &claim.Status.Allocation.Devices.Results[i]
+		devices = append(devices, driver.Device(claim, result))
+		if result.ShareID != nil {
+			continue
+		}
+		device := result.Driver + "/" + result.Pool + "/" + result.Device
+		h.holders[device] = append(h.holders[device], claim.UID)
+		if len(h.holders[device]) > 1 {
+			h.twice = append(h.twice, fmt.Sprintf("device %s was allocated to %s/%s and to another claim", device, claim.Namespace, claim.Name))
+		}
+	}
+	slices.Sort(devices)
+	h.devices[claim.Namespace+"/"+claim.Name] = devices
+}
+
+// drop needs h.mutex.
+func (h *history) drop(uid types.UID) {
+	for device, holders := range h.holders {
+		h.holders[device] = slices.DeleteFunc(holders, func(holder types.UID) bool { return holder == uid })
+	}
+}
+
+// takeTwice returns what was wrong since the last call.
+func (h *history) takeTwice() []string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	twice := h.twice
+	h.twice = nil
+	return twice
+}
+
+func (h *history) of(namespace, claim string) []string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.devices[namespace+"/"+claim]
+}
+
+// Finished waits until a pod has done its work and checks its only container, as
+// Sees does: the claim is gone with the work, so that its last status is used.
+func (e *Env) Finished(pod string) {
+	e.t.Helper()
+	printed := e.printed(pod, "main")
+	claim := e.ClaimOf(pod, e.Pod(pod).Spec.ResourceClaims[0].Name)
+	if diff := cmp.Diff(e.history.of(e.Namespace, claim), printed); diff != "" {
+		e.t.Errorf("pod %s printed other devices than the status of claim %s had (-status +printed):\n%s", pod, claim, diff)
+	}
+	if len(printed) != 1 {
+		e.t.Errorf("pod %s printed %d devices, not one", pod, len(printed))
+	}
+	e.Say("%s/main printed %s, claim status: the same", pod, strings.Join(printed, ", "))
+}
