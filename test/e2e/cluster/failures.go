@@ -118,6 +118,21 @@ func (e *Env) StartDeletion(name string) {
 	e.Check(e.Client.CoreV1().Pods(e.Namespace).Delete(e.t.Context(), name, metav1.DeleteOptions{}), "delete pod")
 }
 
+// Ended waits until the container of a pod that is still there has ended.
+func (e *Env) Ended(name string) {
+	e.t.Helper()
+	e.Await("the container of pod "+name+" to end", func(ctx context.Context) string {
+		pod, err := e.Client.CoreV1().Pods(e.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if statuses := pod.Status.ContainerStatuses; len(statuses) == 0 || statuses[0].State.Terminated == nil {
+			return e.describe(ctx, pod)
+		}
+		return ""
+	})
+}
+
 // Deleting waits until somebody has asked for a pod's deletion.
 func (e *Env) Deleting(name string) {
 	e.t.Helper()

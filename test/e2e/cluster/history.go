@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/device-scheduler/device-scheduler/test/e2e/driver"
 )
@@ -32,40 +34,39 @@ type history struct {
 	twice []string
 }
 
-// follow starts to follow the claims and returns when it is up to date.
+// follow starts to follow the claims, of which there are none yet. It watches by
+// itself: an informer may leave states out that do not last.
 func (h *history) follow(ctx context.Context, c *Cluster) error {
 	h.holders, h.devices = make(map[string][]types.UID), make(map[string][]string)
-	factory := informers.NewSharedInformerFactory(c.Client, 0)
-	informer := factory.Resource().V1().ResourceClaims().Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { h.see(o.(*resourceapi.ResourceClaim)) },
-		UpdateFunc: func(_, o any) { h.see(o.(*resourceapi.ResourceClaim)) },
-		DeleteFunc: h.forget,
+	claims := c.Client.ResourceV1().ResourceClaims(metav1.NamespaceAll)
+	list, err := claims.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("follow claims: %w", err)
+	}
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return claims.Watch(ctx, options)
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("follow claims: %w", err)
 	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	return ctx.Err()
+	go func() {
+		for event := range watcher.ResultChan() {
+			if claim, ok := event.Object.(*resourceapi.ResourceClaim); ok {
+				h.see(claim, event.Type == watch.Deleted)
+			}
+		}
+	}()
+	return nil
 }
 
-func (h *history) forget(object any) {
-	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = unknown.Obj
-	}
-	claim := object.(*resourceapi.ResourceClaim)
+// see learns a claim's present state, or that it is gone.
+func (h *history) see(claim *resourceapi.ResourceClaim, gone bool) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.drop(claim.UID)
-}
-
-// see learns a claim's present state.
-func (h *history) see(claim *resourceapi.ResourceClaim) {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	h.drop(claim.UID)
-	if claim.Status.Allocation == nil {
+	if gone || claim.Status.Allocation == nil {
 		return
 	}
 	var devices []string

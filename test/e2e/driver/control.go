@@ -32,9 +32,9 @@ type Order struct {
 	Taint *DeviceTaint `json:",omitempty"`
 	// Withdraw names a device that is no longer published.
 	Withdraw string `json:",omitempty"`
-	// Repair undoes all taints and withdrawals.
+	// Repair undoes all that was done to the devices.
 	Repair bool `json:",omitempty"`
-	// NextGeneration publishes all devices anew, with another attribute.
+	// NextGeneration distributes the devices over other slices.
 	NextGeneration bool `json:",omitempty"`
 }
 

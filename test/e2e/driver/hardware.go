@@ -29,9 +29,9 @@ type Hardware struct {
 	pools  map[string][]resourceslice.Slice
 	absent map[string]bool                      // by device name
 	taints map[string][]resourceapi.DeviceTaint // by device name
-	// round is published as an attribute of every device, so that a new one
-	// makes the pools' generations grow.
-	round int64
+	// split says that each device without counters has a slice of its own: a
+	// pool with another number of slices gets a new generation.
+	split bool
 }
 
 // NewHardware returns the devices that a driver has on a node. All nodes are
@@ -141,7 +141,12 @@ func (h *Hardware) Resources() resourceslice.DriverResources {
 			for i := range slice.Devices {
 				device := &slice.Devices[i]
 				device.Taints = slices.Clone(h.taints[device.Name])
-				device.Attributes["round"] = resourceapi.DeviceAttribute{IntValue: ptr.To(h.round)}
+			}
+			if h.split && len(all) == 1 && len(slice.Devices) > 1 {
+				for _, device := range slice.Devices {
+					published = append(published, resourceslice.Slice{Devices: []resourceapi.Device{device}})
+				}
+				continue
 			}
 			published = append(published, *slice)
 		}
@@ -187,11 +192,12 @@ func (h *Hardware) Withdraw(device string) error {
 	return nil
 }
 
-// Repair undoes all taints and withdrawals.
+// Repair undoes everything that was done to the devices.
 func (h *Hardware) Repair() {
 	clear(h.taints)
 	clear(h.absent)
+	h.split = false
 }
 
-// NextGeneration changes something about every device.
-func (h *Hardware) NextGeneration() { h.round++ }
+// NextGeneration distributes the devices over other slices.
+func (h *Hardware) NextGeneration() { h.split = !h.split }
