@@ -26,9 +26,9 @@ type history struct {
 	mutex sync.Mutex
 	// holders are the claims, by UID, that have an exclusive device now, by device.
 	holders map[string][]types.UID
-	// devices is what a claim had last, as the driver shows it, by the claim's
-	// namespace and name.
-	devices map[string][]string
+	// devices is what a claim that was made for a pod had last, as the driver shows
+	// it, by the UID of the pod.
+	devices map[types.UID][]string
 	// twice are the devices that were in two allocations at a time, and not
 	// reported yet.
 	twice []string
@@ -37,7 +37,7 @@ type history struct {
 // follow starts to follow the claims, of which there are none yet. It watches by
 // itself: an informer may leave states out that do not last.
 func (h *history) follow(ctx context.Context, c *Cluster) error {
-	h.holders, h.devices = make(map[string][]types.UID), make(map[string][]string)
+	h.holders, h.devices = make(map[string][]types.UID), make(map[types.UID][]string)
 	claims := c.Client.ResourceV1().ResourceClaims(metav1.NamespaceAll)
 	list, err := claims.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -83,7 +83,9 @@ func (h *history) see(claim *resourceapi.ResourceClaim, gone bool) {
 		}
 	}
 	slices.Sort(devices)
-	h.devices[claim.Namespace+"/"+claim.Name] = devices
+	if owner := metav1.GetControllerOf(claim); owner != nil {
+		h.devices[owner.UID] = devices
+	}
 }
 
 // drop needs h.mutex.
@@ -102,20 +104,21 @@ func (h *history) takeTwice() []string {
 	return twice
 }
 
-func (h *history) of(namespace, claim string) []string {
+func (h *history) of(pod types.UID) []string {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	return h.devices[namespace+"/"+claim]
+	return h.devices[pod]
 }
 
-// Finished waits until a pod has done its work and checks its only container, as
-// Sees does: the claim is gone with the work, so that its last status is used.
+// Finished waits until a pod with one claim from a template has done its work, and
+// checks what it printed as Sees does. The claim is gone with the work, so its last
+// status is used. Its name may not be that in the pod's status any more: the
+// controller can make another one before it sees that the pod has finished.
 func (e *Env) Finished(pod string) {
 	e.t.Helper()
 	printed := e.printed(pod, "main")
-	claim := e.ClaimOf(pod, e.Pod(pod).Spec.ResourceClaims[0].Name)
-	if diff := cmp.Diff(e.history.of(e.Namespace, claim), printed); diff != "" {
-		e.t.Errorf("pod %s printed other devices than the status of claim %s had (-status +printed):\n%s", pod, claim, diff)
+	if diff := cmp.Diff(e.history.of(e.Pod(pod).UID), printed); diff != "" {
+		e.t.Errorf("pod %s printed other devices than the status of its claim had (-status +printed):\n%s", pod, diff)
 	}
 	if len(printed) != 1 {
 		e.t.Errorf("pod %s printed %d devices, not one", pod, len(printed))

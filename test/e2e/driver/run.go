@@ -70,19 +70,28 @@ func Run(ctx context.Context, o Options) error {
 	if err := helper.PublishResources(ctx, plugin.Resources()); err != nil {
 		return fmt.Errorf("publish devices: %w", err)
 	}
-	return serve(ctx, filepath.Join(dir, ControlSocket), handler{plugin, helper.PublishResources})
+	listener, err := listen(filepath.Join(dir, ControlSocket))
+	if err != nil {
+		return err
+	}
+	return serve(ctx, listener, handler{plugin, helper.PublishResources})
 }
 
-// serve takes orders until ctx ends.
-func serve(ctx context.Context, socket string, h http.Handler) error {
-	// One that was killed leaves its socket behind.
+// listen makes the control socket anew: a driver that was killed leaves its own
+// behind.
+func listen(socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove old control socket: %w", err)
+		return nil, fmt.Errorf("remove old control socket: %w", err)
 	}
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
-		return fmt.Errorf("listen for orders: %w", err)
+		return nil, fmt.Errorf("listen for orders: %w", err)
 	}
+	return listener, nil
+}
+
+// serve takes orders until ctx ends.
+func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

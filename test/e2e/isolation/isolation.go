@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"syscall"
 
@@ -50,7 +51,7 @@ func outside() (status int, err error) {
 	if err != nil {
 		return 1, fmt.Errorf("create temporary directory: %w", err)
 	}
-	defer func() { err = errors.Join(err, removeCgroups(directory), os.RemoveAll(directory)) }()
+	defer func() { err = errors.Join(err, RemoveCgroups(filepath.Join(directory, "*")), os.RemoveAll(directory)) }()
 
 	executable, err := os.Executable()
 	if err != nil {

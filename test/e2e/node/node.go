@@ -189,7 +189,7 @@ func (n *Node) Off() error {
 		p.Wait()
 	}
 	disconnect(n.options.Name)
-	return nil
+	return isolation.RemoveCgroups(n.options.Disk)
 }
 
 // Processes are the programs of the node.
