@@ -21,7 +21,7 @@ LDFLAGS := -s -w $(stamp) -X main.version=$(VERSION)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: bin/device-scheduler bin/sandbox ## build the scheduler and the sandbox into bin/
@@ -52,7 +52,7 @@ check: ## gofmt and go vet
 	@echo "running go vet (the first time it compiles Kubernetes: about 15 minutes on 2 cores)"
 	@go vet ./...
 
-UNIT := ./config/... ./cmd/device-scheduler/... ./cmd/sandbox ./cmd/sandbox/hardware/... ./cmd/sandbox/demo/... ./plugins/... ./test/builders/... ./test/allocationcheck/... ./test/randomcluster/... ./test/perf/decision ./test/layering/...
+UNIT := ./config/... ./cmd/device-scheduler/... ./cmd/sandbox ./cmd/sandbox/hardware/... ./cmd/sandbox/demo/... ./plugins/... ./test/builders/... ./test/allocationcheck/... ./test/randomcluster/... ./test/perf/decision ./test/layering/... ./test/e2e/driver/... ./test/e2e/image/...
 
 .PHONY: unit
 unit: ## unit, property, differential, golden and layering tests
@@ -80,6 +80,25 @@ integration: build ## tests on a real control plane, with the manifests and conf
 	@echo "running the integration tests"
 	@SANDBOX_BINARY=$(CURDIR)/bin/sandbox DEVICE_SCHEDULER_BINARY=$(CURDIR)/bin/device-scheduler \
 		go test -timeout 20m ./cmd/sandbox/controlplane/... ./test/integration/... ./test/perf
+
+.PHONY: e2e
+e2e: ## two real nodes: kubelet, containerd and a DRA driver run what was decided; needs root
+	@test/e2e/run
+
+# containerd has a module of its own: it asks for other versions of much that
+# Kubernetes needs as well.
+CONTAINERD := github.com/containerd/containerd/v2/cmd
+.PHONY: e2e-binaries
+e2e-binaries:
+	@mkdir -p bin/e2e
+	@echo "building containerd, containerd-shim-runc-v2 and ctr (with an empty build cache about 4 minutes)"
+	@cd test/e2e/runtime && go build -tags 'no_btrfs no_devmapper no_zfs no_tracing' -ldflags '-s -w' \
+		-o $(CURDIR)/bin/e2e/ $(CONTAINERD)/containerd $(CONTAINERD)/containerd-shim-runc-v2 $(CONTAINERD)/ctr
+	@echo "building kubelet (with an empty build cache about 1 minute more than the sandbox)"
+	@go build -ldflags '$(LDFLAGS)' -o bin/e2e/kubelet k8s.io/kubernetes/cmd/kubelet
+	@echo "building the DRA driver, the workload and the tests"
+	@go build -ldflags '$(LDFLAGS)' -o bin/e2e/ ./test/e2e/cmd/dra-driver ./test/e2e/cmd/workload
+	@go test -c -o bin/e2e/e2e.test ./test/e2e
 
 .PHONY: differential
 differential: ## 20,000 random clusters against kube-scheduler's allocator

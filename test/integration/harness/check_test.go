@@ -74,7 +74,7 @@ func TestAlarming(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, alarming(log, tc.restarted)); diff != "" {
+			if diff := cmp.Diff(tc.want, Alarming(log, tc.restarted)); diff != "" {
 				t.Errorf("lines (-want +got):\n%s", diff)
 			}
 		})

@@ -56,26 +56,39 @@ func Start(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create temporary directory: %w", err)
 	}
-	c := &Cluster{dir: dir, used: make(map[string]int)}
-	if err := c.start(ctx); err != nil {
+	c, err := StartControlPlane(ctx, dir, controlplane.Options{APIServerFlags: []string{versions}, FeatureGates: gates})
+	if err != nil {
+		return nil, err
+	}
+	if c.Scheduler, err = c.NewScheduler("scheduler", SchedulerOptions{}); err == nil {
+		err = c.Scheduler.Start(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context) error {
-	sandbox, err := binary(controlplane.BinaryVariable, "cmd/sandbox", c.dir)
-	if err != nil {
+// StartControlPlane does as Start, without a scheduler: for tests that have one
+// of their own. The cluster owns dir, which must be empty, and removes it at the
+// end; the options need neither a binary nor a directory.
+func StartControlPlane(ctx context.Context, dir string, options controlplane.Options) (*Cluster, error) {
+	c := &Cluster{dir: dir, used: make(map[string]int)}
+	if err := c.start(ctx, options); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, options controlplane.Options) (err error) {
+	if c.sandboxBinary, err = binary(controlplane.BinaryVariable, "cmd/sandbox", c.dir); err != nil {
 		return err
 	}
-	c.sandboxBinary = sandbox
 	if c.schedulerBinary, err = binary(SchedulerVariable, "cmd/device-scheduler", c.dir); err != nil {
 		return err
 	}
-	c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
-		Binary: sandbox, Dir: filepath.Join(c.dir, "control-plane"), APIServerFlags: []string{versions}, FeatureGates: gates,
-	})
-	if err != nil {
+	options.Binary, options.Dir = c.sandboxBinary, filepath.Join(c.dir, "control-plane")
+	if c.ControlPlane, err = controlplane.Start(ctx, options); err != nil {
 		return err
 	}
 	if c.Client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
@@ -84,17 +97,13 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := install(ctx, c.Client); err != nil {
 		return err
 	}
-	if err := c.requestToken(ctx); err != nil {
-		return err
-	}
-	c.Scheduler, err = c.NewScheduler("scheduler", SchedulerOptions{})
-	if err != nil {
-		return err
-	}
-	return c.Scheduler.Start(ctx)
+	return c.requestToken(ctx)
 }
 
-// requestToken gets what a pod of the ServiceAccount would find mounted.
+// Token is what a pod of the scheduler's ServiceAccount would find mounted.
+func (c *Cluster) Token() string { return c.token }
+
+// requestToken gets the scheduler's token.
 func (c *Cluster) requestToken(ctx context.Context) error {
 	request := &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds()))},

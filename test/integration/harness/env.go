@@ -203,7 +203,7 @@ func (e *Env) close() {
 		if err != nil {
 			e.t.Error(err)
 		}
-		for _, line := range alarming(log, e.restarted) {
+		for _, line := range Alarming(log, e.restarted) {
 			e.t.Errorf("the scheduler logged: %s", line)
 		}
 	}

@@ -61,10 +61,10 @@ const noRight = "forbidden"
 // crash, a race in a build with -race.
 var alarms = []string{noRight, "panic", "DATA RACE"}
 
-// alarming returns the lines of a log that must not be there. An API server
+// Alarming returns the lines of a log that must not be there. An API server
 // that was started again refuses everybody until it has read the roles, so
 // that missing rights do not count then.
-func alarming(log []byte, restarted bool) []string {
+func Alarming(log []byte, restarted bool) []string {
 	var found []string
 	for line := range bytes.Lines(log) {
 		text := string(line)

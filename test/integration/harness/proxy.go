@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -17,11 +18,12 @@ import (
 // place, before or after the request has had its effect. Safe for concurrent
 // use.
 type Proxy struct {
-	url     string
-	ca      []byte // PEM of what its certificate is signed with
-	forward http.Handler
-	mutex   sync.Mutex
-	hook    Interceptor
+	url      string
+	ca       []byte // PEM of what its certificate is signed with
+	listener *httptest.Server
+	forward  http.Handler
+	mutex    sync.Mutex
+	hook     Interceptor
 }
 
 // Interceptor handles a request in place of the API server. It returns false if
@@ -33,11 +35,23 @@ type Interceptor func(w http.ResponseWriter, r *http.Request, forward http.Handl
 // until Intercept says otherwise.
 func (e *Env) StartProxy() *Proxy {
 	e.t.Helper()
-	config := rest.AnonymousClientConfig(e.Cluster.RESTConfig())
+	p, err := NewProxy(e.Cluster.RESTConfig())
+	e.check(err, "start proxy")
+	e.t.Cleanup(p.Close)
+	return p
+}
+
+// NewProxy runs a proxy in front of an API server. The caller must Close it.
+func NewProxy(config *rest.Config) (*Proxy, error) {
+	config = rest.AnonymousClientConfig(config)
 	server, err := url.Parse(config.Host)
-	e.check(err, "parse the API server's address")
+	if err != nil {
+		return nil, fmt.Errorf("parse the API server's address: %w", err)
+	}
 	transport, err := rest.TransportFor(config)
-	e.check(err, "connect to the API server")
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
 	p := &Proxy{forward: &httputil.ReverseProxy{
 		// The client's token travels in the header.
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(server) },
@@ -46,17 +60,26 @@ func (e *Env) StartProxy() *Proxy {
 		ErrorLog:      log.New(io.Discard, "", 0),
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}}
-	listener := httptest.NewUnstartedServer(p)
-	listener.Config.ErrorLog = log.New(io.Discard, "", 0) // schedulers are killed in the middle of requests
+	p.listener = httptest.NewUnstartedServer(p)
+	p.listener.Config.ErrorLog = log.New(io.Discard, "", 0) // schedulers are killed in the middle of requests
 	// Clients send their token over TLS only.
-	listener.StartTLS()
-	p.url = listener.URL
-	p.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listener.Certificate().Raw})
-	e.t.Cleanup(func() {
-		listener.CloseClientConnections()
-		listener.Close()
-	})
-	return p
+	p.listener.StartTLS()
+	p.url = p.listener.URL
+	p.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.listener.Certificate().Raw})
+	return p, nil
+}
+
+// URL is where the proxy listens, on 127.0.0.1; CA is the PEM of the certificate
+// that a client must trust.
+func (p *Proxy) URL() string { return p.url }
+
+// CA: see URL.
+func (p *Proxy) CA() []byte { return p.ca }
+
+// Close ends all connections and the proxy.
+func (p *Proxy) Close() {
+	p.listener.CloseClientConnections()
+	p.listener.Close()
 }
 
 // Intercept sets the interceptor; nil passes everything on.
