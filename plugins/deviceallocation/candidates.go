@@ -70,6 +70,14 @@ type reachable struct {
 	names sets.Set[string]
 	// covered has the list of nodes that was last compared with the names.
 	covered atomic.Pointer[covered]
+	// worded has the reasons of those that are not reachable, see reasons.
+	worded atomic.Pointer[worded]
+}
+
+// worded are the reasons why nodes of a list are left out.
+type worded struct {
+	nodes         []fwk.NodeInfo
+	text, failure string
 }
 
 type covered struct {
@@ -84,12 +92,17 @@ func (r *reachable) cover(nodes []fwk.NodeInfo) bool {
 		return false
 	}
 	last := r.covered.Load()
-	if last == nil || len(last.nodes) != len(nodes) || &last.nodes[0] != &nodes[0] {
+	if last == nil || !sameList(last.nodes, nodes) {
 		leftOut := func(node fwk.NodeInfo) bool { return !r.names.Has(node.Node().Name) }
 		last = &covered{nodes: nodes, all: !slices.ContainsFunc(nodes, leftOut)}
 		r.covered.Store(last)
 	}
 	return last.all
+}
+
+// sameList tells whether both are the very same list.
+func sameList(a, b []fwk.NodeInfo) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // find returns the nodes for a problem. The error is that of the context.
@@ -313,7 +326,24 @@ func (c *candidates) matches(ctx context.Context, alternative *problem.Alternati
 // the problem, which must have the signature of the one that was looked up.
 // failure names a device of theirs for which a selector failed, if there is one:
 // the first in the order of texts.
+//
+// Pods that can never run are many at times. For them the words are found once,
+// unless these contain names of the pod's own, or depend on the labels of nodes.
 func (c *candidates) reasons(p *problem.Problem, r *reachable, devices *inventory.Snapshot, nodes []fwk.NodeInfo) (text, failure string) {
+	if len(p.Claims) > 1 || len(devices.SharedPools()) > 0 {
+		return c.word(p, r, devices, nodes)
+	}
+	last := r.worded.Load()
+	if last == nil || !sameList(last.nodes, nodes) {
+		last = &worded{nodes: nodes}
+		last.text, last.failure = c.word(p, r, devices, nodes)
+		r.worded.Store(last)
+	}
+	return last.text, last.failure
+}
+
+// word is reasons without any memory but that of single verdicts.
+func (c *candidates) word(p *problem.Problem, r *reachable, devices *inventory.Snapshot, nodes []fwk.NodeInfo) (text, failure string) {
 	counts := make(map[string]int)
 	table := c.verdicts.Table(verdict.Key{Signature: p.Signature, Profile: c.profile, Nobody: true})
 	for _, node := range nodes {

@@ -80,6 +80,27 @@ func TestCandidateReasonsFollowLabels(t *testing.T) {
 	})
 }
 
+// TestCandidateReasonsFollowNodes: equal pods share the words as long as the nodes
+// are the same.
+func TestCandidateReasonsFollowNodes(t *testing.T) {
+	none := func(name string) *builders.ClaimBuilder {
+		return builders.Claim(name, builders.Request("gpu", class).Select("false"))
+	}
+	run(t, oneNode(1, none("a"), none("b"), none("c")), func(h *harness) {
+		search := func(claim string) []string { return h.attempt(builders.Pod(claim).Claim(claim).Obj()).search() }
+		one := `UnschedulableAndUnresolvable: 1 request "gpu": no device matches selector 1 of the request`
+		expectAll(t, "first pod", search("a"), one)
+		expectAll(t, "second pod", search("b"), one)
+		h.addNode(builders.Node("other"))
+		expectAll(t, "with another node", search("c"), one+`, 1 request "gpu": no devices on the node`)
+		if _, err := h.client.ResourceV1().ResourceSlices().Create(h.ctx, gpus("other", 1).Obj(), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.settle()
+		expectAll(t, "with devices on the other node", search("a"), `UnschedulableAndUnresolvable: 2 request "gpu": no device matches selector 1 of the request`)
+	})
+}
+
 // TestCandidatesFollowTheInventory compares, over random changes of slices, the
 // nodes that are kept up to date with those that are worked out anew.
 func TestCandidatesFollowTheInventory(t *testing.T) {
