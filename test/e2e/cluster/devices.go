@@ -80,16 +80,14 @@ func (e *Env) printed(pod, container string) []string {
 	var devices []string
 	e.Await("container "+container+" of pod "+pod+" to print its devices", func(ctx context.Context) string {
 		output, err := e.output(ctx, pod, container)
-		if err != nil {
+		lines := strings.Split(strings.TrimSpace(output), "\n")
+		if err != nil || lines[len(lines)-1] != "ready" {
 			p, readErr := e.Client.CoreV1().Pods(e.Namespace).Get(ctx, pod, metav1.GetOptions{})
 			if readErr != nil {
 				return readErr.Error()
 			}
-			return e.describe(ctx, p) // it says more than that there is no log yet
-		}
-		lines := strings.Split(strings.TrimSpace(output), "\n")
-		if lines[len(lines)-1] != "ready" {
-			return fmt.Sprintf("it printed %q", output)
+			// The pod says more than that there is no log yet.
+			return fmt.Sprintf("it printed %q; pod: %s", output, e.describe(ctx, p))
 		}
 		devices = nil
 		for _, line := range lines[:len(lines)-1] {
