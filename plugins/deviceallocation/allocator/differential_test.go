@@ -99,7 +99,7 @@ func compareWithStock(t *testing.T, c *cluster) string {
 		}
 		return "refused"
 	}
-	solution, err := allocator.Solve(context.Background(), p, c.view(), allocator.Options{Compatible: true})
+	solution, err := remembered(p, c.view(), allocator.Options{Compatible: true})
 	var rejection *allocator.Rejection
 	if err != nil && !errors.As(err, &rejection) {
 		t.Errorf("unexpected error: %v", err)

@@ -2,7 +2,6 @@ package allocator_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"hash/fnv"
 	"slices"
@@ -105,7 +104,7 @@ func (f found) better(than found) bool {
 // solve returns what Solve finds, once it has been checked.
 func (e *exhaustive) solve(t *testing.T, d *duel, o allocator.Objective, feasible bool) *allocator.Solution {
 	t.Helper()
-	s, err := allocator.Solve(context.Background(), e.problem, e.view, allocator.Options{Objective: o})
+	s, err := remembered(e.problem, e.view, allocator.Options{Objective: o})
 	var rejection *allocator.Rejection
 	switch {
 	case err != nil && !errors.As(err, &rejection):

@@ -1,7 +1,6 @@
 package allocator_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -103,7 +102,7 @@ func (c *cluster) problem(t testing.TB) *problem.Problem {
 func (c *cluster) solve(t testing.TB, options allocator.Options) (*problem.Problem, *allocator.Solution, error) {
 	t.Helper()
 	p := c.problem(t)
-	solution, err := allocator.Solve(context.Background(), p, c.view(), options)
+	solution, err := remembered(p, c.view(), options)
 	return p, solution, err
 }
 

@@ -97,7 +97,7 @@ func (d *duel) solve(options allocator.Options) answer {
 		a.refused = err
 		return a
 	}
-	solution, err := allocator.Solve(context.Background(), p, d.view(), options)
+	solution, err := remembered(p, d.view(), options)
 	switch {
 	case errors.As(err, &a.rejection):
 		return a
