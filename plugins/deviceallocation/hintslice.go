@@ -42,14 +42,12 @@ func (pl *Plugin) afterSlice(_ klog.Logger, pod *corev1.Pod, oldObj, newObj any)
 }
 
 func (pl *Plugin) seeSlice(before, after *resourceapi.ResourceSlice) *poolEvent {
-	if before != nil && after != nil && equality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
+	if before != nil && equality.Semantic.DeepEqual(&before.Spec, &after.Spec) {
 		return &poolEvent{nothing: true}
 	}
-	var pools []device.PoolID
-	for _, slice := range []*resourceapi.ResourceSlice{before, after} {
-		if slice != nil {
-			pools = append(pools, device.NewID(slice.Spec.Driver, slice.Spec.Pool.Name, "").PoolID())
-		}
+	pools := []device.PoolID{inventory.PoolOf(after)}
+	if before != nil {
+		pools = append(pools, inventory.PoolOf(before))
 	}
 	pl.feed.refreshSlices(after)
 	return &poolEvent{offers: pl.offersOf(pl.poolsNow(pools...))}

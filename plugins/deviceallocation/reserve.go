@@ -55,14 +55,7 @@ func (pl *Plugin) choose(ctx context.Context, s *state, node string) (*found, *f
 	if chosen := s.found[node]; chosen != nil || !s.needsDevices() {
 		return chosen, nil
 	}
-	v, verdict := s.checked(node)
-	var err error
-	if verdict == nil {
-		var info fwk.NodeInfo
-		if info, err = pl.handle.SnapshotSharedLister().NodeInfos().Get(node); err == nil {
-			v, verdict, err = pl.verdict(ctx, s, info)
-		}
-	}
+	v, verdict, err := pl.verdictByName(ctx, s, node)
 	switch {
 	case err != nil:
 		return nil, fwk.AsStatus(fmt.Errorf("reserve devices on node %s: %w", node, err))

@@ -53,7 +53,7 @@ func (pl *Plugin) NormalizeScore(ctx context.Context, cycle fwk.CycleState, _ *c
 		found := s.withID(scores[i].Score, scores[i].Name)
 		if found == nil {
 			// The node has changed since the number was given.
-			if found, err = pl.verdictByName(ctx, s, scores[i].Name); err != nil {
+			if _, found, err = pl.verdictByName(ctx, s, scores[i].Name); err != nil {
 				return fwk.AsStatus(err)
 			}
 		}
@@ -85,12 +85,14 @@ func (pl *Plugin) verdict(ctx context.Context, s *state, node fwk.NodeInfo) (*va
 	return v, found, err
 }
 
-// verdictByName is verdict for a node of the framework's snapshot.
-func (pl *Plugin) verdictByName(ctx context.Context, s *state, node string) (*verdict.Verdict, error) {
+// verdictByName is verdict for a node of which only the name is known.
+func (pl *Plugin) verdictByName(ctx context.Context, s *state, node string) (*variant, *verdict.Verdict, error) {
+	if v, found := s.checked(node); found != nil {
+		return v, found, nil
+	}
 	info, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(node)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	_, found, err := pl.verdict(ctx, s, info)
-	return found, err
+	return pl.verdict(ctx, s, info)
 }

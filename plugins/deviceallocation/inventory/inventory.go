@@ -94,7 +94,7 @@ func (i *Inventory) SetSlice(slice *resourceapi.ResourceSlice) {
 		i.remove(old)
 	}
 	i.slices[slice.Name] = slice
-	id := poolOf(slice)
+	id := PoolOf(slice)
 	if i.members[id] == nil {
 		i.members[id] = &members{slices: make(map[string]*member)}
 	}
@@ -125,7 +125,7 @@ func (i *Inventory) Displaces(slice *resourceapi.ResourceSlice) bool {
 	if old := i.slices[slice.Name]; old != nil && drawsCounters(old) {
 		return true
 	}
-	members := i.members[poolOf(slice)]
+	members := i.members[PoolOf(slice)]
 	if members == nil {
 		return false
 	}
@@ -142,7 +142,7 @@ func drawsCounters(slice *resourceapi.ResourceSlice) bool {
 }
 
 func (i *Inventory) remove(slice *resourceapi.ResourceSlice) {
-	id := poolOf(slice)
+	id := PoolOf(slice)
 	delete(i.members[id].slices, slice.Name)
 	if len(i.members[id].slices) == 0 {
 		delete(i.members, id)
@@ -282,6 +282,7 @@ func (m *members) newest() []*member {
 	return newest
 }
 
-func poolOf(slice *resourceapi.ResourceSlice) device.PoolID {
+// PoolOf returns the pool that a slice is part of.
+func PoolOf(slice *resourceapi.ResourceSlice) device.PoolID {
 	return device.NewPoolID(slice.Spec.Driver, slice.Spec.Pool.Name)
 }
